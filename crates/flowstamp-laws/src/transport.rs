@@ -1,7 +1,7 @@
-//! What all senders share: sequence numbers, loss detection, retransmission and its timer.
+//! The part that all senders share: sequence numbers, loss detection, retransmission and its timer.
 //!
-//! Sequence numbers count packets from 0. The law ([`SenderLaw`]) owns the window; the transport asks for it, says
-//! when losses and marks call for a reduction, and sends
+//! Sequence numbers count packets from 0. The law ([`SenderLaw`]) owns the window. The transport asks for it, tells
+//! the law of losses and marks, and sends
 //!
 //! ```text
 //! while (flight + 1) * packet <= limit + inflation * packet
@@ -17,36 +17,42 @@
 //!         +----------------------------------------+
 //! ```
 //!
-//! - **Reno** (RFC 2581 section 3.2): flight is all that is outstanding; each duplicate ack inflates the window by one
-//!   packet; the first new ack ends the recovery.
+//! - **Reno** (RFC 2581 section 3.2): flight is all outstanding packets; each duplicate ack inflates the window by
+//!   one packet; the first new ack ends recovery.
 //! - **`NewReno`** (RFC 6582): a partial ack resends the next hole and deflates the window by what it acknowledged,
 //!   less one. Impatient: only the first partial ack restarts the timer (section 3.2 step 3).
 //! - **Sack** (RFC 6675): flight is the scoreboard's pipe; NextSeg rules 1 to 4.
-//! - **Count** (the thesis's, for RCP): losses are not looked for, but made up for at the end; see [`count`].
-//! - Limited transmit (RFC 3042): the first two duplicate acks each let a new packet go, after a recovery or a timeout too, once all
-//!   that goes back N is sent.
-//! - ECN (RFC 3168 section 6.1.2): an echo reduces the window once per window of data (`on_mark`); the next new packet has
-//!   CWR. What is sent again is not ECN-capable (section 6.1.5). With an echo per packet (RFC 8257) the law hears on each
-//!   ack how many packets were marked, and `on_mark` all the same; whether such an ack opens the window is the law's to say.
+//! - **Count** (Dukkipati's thesis, for RCP): the sender does not detect losses, but makes up for them at the end;
+//!   see [`count`].
+//! - Limited transmit (RFC 3042): each of the first two duplicate acks releases a new packet. This also holds after a
+//!   recovery or a timeout, once go-back-N has resent everything.
+//! - ECN (RFC 3168 section 6.1.2): an echo reduces the window once per window of data (`on_mark`); the next new
+//!   packet has CWR. Retransmissions are not ECN-capable (section 6.1.5). With an echo per packet (RFC 8257) each ack
+//!   tells the law how many packets were marked, and `on_mark` follows as well; the law decides whether such an ack
+//!   opens the window.
 //!
 //! Deviations:
 //!
 //! 1. RFC 6582 asks for `recover` to be the initial sequence number, which would forbid a fast retransmit of the very
 //!    first packet. We allow it, as ns-2's `bugfix_ss_` does.
-//! 2. RFC 2581 is silent on further losses of the same window. Reno, too, follows RFC 6582 section 3.2 there: no second fast
-//!    retransmit until more is acknowledged than was sent when the last recovery or timeout began; a further loss of that window
-//!    waits for the timer (ns-2's `bugFix_`). The heuristics of RFC 6582 section 4, which are optional, are left out.
+//! 2. RFC 2581 is silent on further losses in the same window. Our Reno follows RFC 6582 section 3.2 there: no second
+//!    fast retransmit until an ack exceeds the highest packet sent when the last recovery or timeout began. A further
+//!    loss of that window waits for the timer (ns-2's `bugFix_`). The heuristics of RFC 6582 section 4, which are
+//!    optional, are left out.
 //! 3. RFC 6582 deflates the law's own window on partial acks, possibly below ssthresh. We deflate the inflation only,
 //!    because the window belongs to the law. A full ack leaves the law's window (the RFC's second option).
-//! 4. RFC 6582 and 2581 do not restart the timer at a fast retransmit. We do, as ns-2 and Linux, and Sack does when
-//!    the first packet not acknowledged is sent again in recovery, as Linux. RFC 6675 section 6 allows it at every
-//!    retransmission: while new losses keep coming, the timer would then never expire for a retransmission that was lost.
-//! 5. RFC 6675 marks nothing lost after a timeout. We mark all that is not sacked lost and resend it by NextSeg rule 1.
-//!    Sacked packets are kept: a receiver here never discards.
-//! 6. RFC 6675 checks for a new recovery on duplicate acks; we do on every ack that reaches the scoreboard, so that an
-//!    ack that ends one recovery can begin the next. A packet already retransmitted is not sent again for it.
-//! 7. RFC 3168 lets a sender whose window is one packet fall back on the timer when marked. We leave that to the law.
-//! 8. RFC 5681 section 4.1 restarts an idle sender from the initial window. We do not: laws other than TCP's share this.
+//! 4. RFC 6582 and 2581 do not restart the timer at a fast retransmit. We do, as ns-2 and Linux do. Sack also
+//!    restarts it when the first unacknowledged packet is retransmitted in recovery, as Linux does. RFC 6675 section
+//!    6 allows it at every retransmission: the timer would then never expire for a lost retransmission while new
+//!    losses keep coming.
+//! 5. RFC 6675 marks nothing lost after a timeout. We mark all unsacked packets lost and resend them by NextSeg rule
+//!    1. We keep the sacked ones: a receiver here never discards data.
+//! 6. RFC 6675 checks for a new recovery on duplicate acks; we do on every ack that reaches the scoreboard, so that
+//!    an ack that ends one recovery can begin the next. The new recovery does not resend a packet that was already
+//!    retransmitted.
+//! 7. RFC 3168 lets a marked sender whose window is one packet wait for the timer. We leave that to the law.
+//! 8. RFC 5681 section 4.1 restarts an idle sender from the initial window. We do not, because laws other than TCP's
+//!    share this code.
 //! 9. Sequence numbers do not wrap: a flow ends at 2^32 - 1 packets.
 //! 10. RFC 3168 section 6.1.2 sets CWR on the first new data packet after a reduction. After a timeout we set it on the
 //!     first packet of any kind, as ns-2 does: a sender that goes back N sends nothing new for as many round trips as
@@ -72,16 +78,16 @@ use rates::Rates;
 use rto::RttEstimator;
 use scoreboard::Scoreboard;
 
-/// Bytes that both ends of a flow may take beyond their size: sets of what arrived out of order at either end, delayed acks, and
-/// what is known of a delivery rate.
+/// Heap bytes that both ends of a flow may take: out-of-order sets at both ends, delayed acks and delivery-rate
+/// state.
 pub const HEAP_BYTES: usize =
     size_of::<Scoreboard>() + size_of::<Rates>() + receiver::HEAP_BYTES + 2 * runs::LEAST_BYTES;
-/// More for each packet on its way: in these sets, which grow by doubling.
+/// Additional bytes per packet in flight for these sets, which grow by doubling.
 pub const SET_BYTES_PER_PACKET: usize = 4 * runs::BYTES_PER_PACKET;
-/// And where the law asks for the delivery rate.
+/// Additional bytes per packet in flight where the law asks for the delivery rate.
 pub const RATE_BYTES_PER_PACKET: usize = 2 * rates::BYTES_PER_PACKET;
 
-/// Duplicate acks that mean a loss (RFC 5681 section 3.2).
+/// Number of duplicate acks that indicate a loss (RFC 5681 section 3.2).
 const DUP_THRESHOLD: u8 = 3;
 
 /// A packet to send now.
@@ -89,22 +95,23 @@ const DUP_THRESHOLD: u8 = 3;
 pub struct Outgoing {
     /// Its sequence number.
     pub seq: u32,
-    /// It was sent before, or stands for one that was: it must not be ECN-capable (RFC 3168 section 6.1.5).
+    /// The packet, or the one that it stands for, was sent before. It must not be ECN-capable (RFC 3168 section
+    /// 6.1.5).
     pub retransmission: bool,
-    /// It carries RFC 3168's CWR flag: the window was reduced.
+    /// The packet carries RFC 3168's CWR flag: the window was reduced.
     pub cwr: bool,
 }
 
 /// An ack as the sender sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct AckPacket<'a> {
-    /// The next packet expected: all below arrived.
+    /// The next packet expected: all below have arrived.
     pub cumulative: u32,
-    /// Half-open ranges that arrived above.
+    /// Half-open ranges of packets that arrived above `cumulative`.
     pub sack: &'a [(u32, u32)],
     /// Congestion was experienced.
     pub ecn_echo: bool,
-    /// Echoed departure time of the packet that triggered it: being a timestamp, it is unambiguous (Karn's rule).
+    /// Echoed departure time of the packet that triggered the ack. As a timestamp it is unambiguous (Karn's rule).
     pub sent_at: Time,
     /// The echoed stamp.
     pub stamp: &'a Stamp,
@@ -112,7 +119,7 @@ pub struct AckPacket<'a> {
     pub bits: u16,
 }
 
-/// What an ack brought.
+/// News that an ack brought, for the law.
 #[derive(Clone, Copy, Debug)]
 struct News {
     newly: u32,
@@ -133,7 +140,7 @@ enum Phase {
 /// The sending end of a flow.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    /// First packet that is not acknowledged.
+    /// First unacknowledged packet.
     una: u32,
     /// Next packet to send; below `high` while going back N.
     next: u32,
@@ -145,7 +152,7 @@ pub struct Sender {
     recover: u32,
     /// `high` when the window was last reduced; 0 before.
     reduced_at: u32,
-    /// Packets by which the window is inflated.
+    /// Inflation of the window in packets.
     inflation: u32,
     /// The round trip ends when `una` exceeds this.
     round_end: u32,
@@ -160,30 +167,30 @@ pub struct Sender {
     rates: Option<Box<Rates>>,
     recovery: Recovery,
     phase: Phase,
-    /// Duplicate acks, as far as they are counted: to the threshold.
+    /// Duplicate acks, counted up to the threshold.
     dup_acks: u8,
     /// New packets sent on the first two duplicate acks; FlightSize leaves them out (RFC 5681 section 3.2).
     limited_sent: u8,
     ecn: bool,
-    /// An echo says that the packets of its ack were marked, and does not last.
+    /// Each echo refers to the packets of its own ack (RFC 8257), and does not persist as RFC 3168's does.
     echo_per_packet: bool,
     limited_transmit: bool,
-    /// Anything but loss-free sending of new data without rate samples: the slow path is needed.
+    /// The slow path is needed: anything except loss-free sending of new data without rate samples.
     unusual: bool,
-    /// The first hole goes out now, whatever the window (fast retransmit).
+    /// The first hole is resent now, regardless of the window (fast retransmit).
     force: bool,
-    /// This recovery's first partial ack has come.
+    /// The first partial ack of this recovery has arrived.
     partial_seen: bool,
     /// The next new packet carries CWR.
     cwr_due: bool,
     /// The last reduction answered an ECN echo.
     reduced_by_mark: bool,
-    /// The window was what last held the sender back.
+    /// The window, not the application, last limited the sender.
     window_limited: bool,
 }
 
 impl Sender {
-    /// A sender of `length` packets (`None`: endless).
+    /// Creates a sender of `length` packets; `None` means an endless flow.
     #[must_use]
     pub fn new(params: &Params, agreed: impl Into<Agreed>, length: Option<u32>) -> Self {
         let Agreed { recovery, echo, delivery_rate } = agreed.into();
@@ -221,8 +228,9 @@ impl Sender {
         }
     }
 
-    /// The packet that the window allows to leave now; call it until `None`. `available` is how many packets the
-    /// application has produced so far, `u32::MAX` if it always has more. Arms the retransmission timer.
+    /// Returns the packet that the window allows to leave now; call it until it returns `None`. `available` is the
+    /// number of packets that the application has produced so far, `u32::MAX` if it always has more. Arms the
+    /// retransmission timer.
     #[inline]
     pub fn next_packet<L: SenderLaw>(
         &mut self,
@@ -241,8 +249,8 @@ impl Sender {
         self.next_new(now, available)
     }
 
-    /// Whether [`next_packet`](Self::next_packet) may give one. While losses are repaired this may be true in vain, and is never
-    /// false in vain.
+    /// Whether [`next_packet`](Self::next_packet) may return a packet. False is always right. True may be wrong while
+    /// losses are repaired.
     pub fn may_send<L: SenderLaw>(&self, law: &L, packet_bytes: u32, available: u32) -> bool {
         if self.recovery == Recovery::Count || self.force {
             return true;
@@ -257,7 +265,7 @@ impl Sender {
         bytes <= law.cwnd() || law.pacing().is_some_and(|pace| pace.alone)
     }
 
-    /// New data, if there is any.
+    /// Returns the next packet of new data, if there is any.
     #[inline]
     fn next_new(&mut self, now: Time, available: u32) -> Option<Outgoing> {
         let seq = self.next;
@@ -276,7 +284,7 @@ impl Sender {
         Some(Outgoing { seq, retransmission: false, cwr })
     }
 
-    /// An ack arrived. Returns how many packets it newly acknowledged, cumulatively or selectively.
+    /// Takes an ack. Returns the number of packets that it newly acknowledged, cumulatively or selectively.
     #[inline]
     pub fn on_ack<L: SenderLaw>(
         &mut self,
@@ -287,7 +295,7 @@ impl Sender {
     ) -> u32 {
         let flight = self.next - self.una;
         let newly = ack.cumulative.wrapping_sub(self.una);
-        // From 1 to `flight`, in one comparison.
+        // One comparison tests that `newly` is 1 to `flight`.
         let lasting_echo = ack.ecn_echo && !self.echo_per_packet;
         if self.unusual || lasting_echo || !ack.sack.is_empty() || newly.wrapping_sub(1) >= flight {
             return self.on_ack_unusual(now, law, packet_bytes, ack);
@@ -304,7 +312,7 @@ impl Sender {
         newly
     }
 
-    /// RFC 3168 section 6.1.2: once per window of data.
+    /// Tells the law of a mark, once per window of data (RFC 3168 section 6.1.2).
     fn react_to_mark<L: SenderLaw>(&mut self, now: Time, law: &mut L, flight: u32) {
         if self.reduced_at == 0 || self.una > self.reduced_at {
             self.note_reduction(true);
@@ -331,7 +339,7 @@ impl Sender {
         });
     }
 
-    /// The delivery rate as of an ack after which `delivered` packets have been delivered.
+    /// The delivery rate at an ack after which `delivered` packets are delivered.
     fn rate_sample(&mut self, now: Time, delivered: u32) -> Option<RateSample> {
         let min_rtt = self.rtt.min_rtt();
         let rates = self.rates.as_mut()?;
@@ -358,19 +366,19 @@ impl Sender {
         self.scoreboard.as_ref().map_or(0, |board| board.sacked())
     }
 
-    /// A packet that carried no data and left at `sent_at` was answered: a round-trip sample.
+    /// Takes the answer to a packet without data that left at `sent_at`, which gives a round-trip sample.
     pub fn on_answer(&mut self, now: Time, sent_at: Time) {
         self.rtt.sample(self.rtt.measured(sent_at, now), true);
     }
 
-    /// When the retransmission timer expires, [`Time::MAX`] if it is not armed.
+    /// When the retransmission timer expires; [`Time::MAX`] if it is not armed.
     #[inline]
     #[must_use]
     pub const fn deadline(&self) -> Time {
         self.deadline
     }
 
-    /// All packets are acknowledged.
+    /// Whether all packets are acknowledged.
     #[inline]
     #[must_use]
     pub const fn is_complete(&self) -> bool {
@@ -384,14 +392,15 @@ impl Sender {
         cumulative < self.end && self.recovery != Recovery::Count
     }
 
-    /// Packets of the flow: `u32::MAX` if it has no end, what was sent if it was stopped.
+    /// Length of the flow in packets: `u32::MAX` if it is endless, the packets sent so far if it was stopped.
     #[inline]
     #[must_use]
     pub const fn length(&self) -> u32 {
         self.end
     }
 
-    /// No new data from now on. What is in flight is still repaired; the flow is complete when all is acknowledged.
+    /// Stops the flow: it sends no new data from now on. Losses in flight are still repaired, and the flow is
+    /// complete when all is acknowledged.
     pub fn stop(&mut self) {
         self.end = self.end.min(self.high);
     }
@@ -415,12 +424,12 @@ impl Sender {
         self.rtt.rto()
     }
 
-    /// Packets in flight, as the window rule counts them: for Sack the pipe of RFC 6675, else all that is outstanding
+    /// Packets in flight, as the window rule counts them: for Sack the pipe of RFC 6675, else all packets outstanding
     /// since the last timeout.
     #[must_use]
     pub fn flight(&self) -> u32 {
         match &self.scoreboard {
-            // Without limited transmit a selective ack lets nothing go before a loss is found.
+            // Without limited transmit, a selective ack releases no packet before a loss is found.
             Some(board) if self.phase != Phase::Open || self.limited_transmit => {
                 board.pipe(self.una, self.high)
             }
@@ -428,36 +437,37 @@ impl Sender {
         }
     }
 
-    /// Packets sent and not cumulatively acknowledged.
+    /// Packets sent but not cumulatively acknowledged.
     const fn outstanding(&self) -> u32 {
         self.next - self.una
     }
 
-    /// The first packet that is not cumulatively acknowledged; with Count, not yet known to have arrived or be lost.
+    /// The first packet that is not cumulatively acknowledged. With Count, the first that is not yet known to have
+    /// arrived or to be lost.
     #[must_use]
     pub const fn unacked(&self) -> u32 {
         self.una
     }
 
-    /// One above the highest packet ever sent: the next new one.
+    /// One above the highest packet ever sent, which is the next new packet.
     #[must_use]
     pub const fn next_seq(&self) -> u32 {
         self.high
     }
 
-    /// Packets acknowledged, cumulatively or selectively; with Count, that the receiver has.
+    /// Packets acknowledged, cumulatively or selectively. With Count, packets that the receiver has.
     #[must_use]
     pub fn delivered(&self) -> u32 {
         self.received() + self.sacked()
     }
 
-    /// Fast recovery is under way.
+    /// Whether fast recovery is under way.
     #[must_use]
     pub fn in_recovery(&self) -> bool {
         self.phase == Phase::Recovery
     }
 
-    /// Packets sent again so far.
+    /// Retransmissions so far.
     #[must_use]
     pub const fn retransmissions(&self) -> u32 {
         self.retransmissions

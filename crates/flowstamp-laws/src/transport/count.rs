@@ -7,26 +7,27 @@
 //!   m = size - packets that the receiver has by then; over when m is 0
 //! ```
 //!
-//! Every transmission has a number of its own and the receiver counts: an ack says how many arrived, and in a SACK block
-//! which transmission came last. Those before it that did not arrive are lost, so that the window is not held by
-//! them; they are made up for at the end all the same, as the thesis says. Nothing else reacts: no duplicate acks, no
-//! backoff, and the law hears of no loss.
+//! Every transmission has its own number, and the receiver counts them. An ack tells how many arrived and, in a SACK
+//! block, which transmission arrived last. Earlier ones that did not arrive count as lost, so that they do not fill
+//! the window. The sender still makes up for them only at the end, as the thesis says. Nothing else reacts: there are
+//! no duplicate acks and no backoff, and the law hears of no loss.
 //!
-//! - No RTT is known, because no ack has come yet: the wait is `initial_rto`, each time.
-//! - Acks are lost: later ones make up for them. If the last ones are, more is sent than is missing, the receiver
-//!   takes what it needs, and any ack of what is too much ends the flow.
-//! - Nothing may leave for the whole wait, as the window is full or the application has no more: what is under way is
-//!   given up, and sending goes on.
-//! - Endless flows have no end at which to repair, and leave their losses.
+//! - While no RTT is known, because no ack has arrived, each wait is `initial_rto`.
+//! - Later acks make up for lost acks. If the last acks are lost, the sender sends more than is missing. The receiver
+//!   takes what it needs, and any ack of the excess ends the flow.
+//! - If nothing may leave for a whole wait, because the window is full or the application has no data, the sender
+//!   gives up the packets in flight and goes on sending.
+//! - Endless flows never repair their losses, because they have no end.
 //!
 //! Deviations (thesis says / we do / because):
 //!
-//! 1. It sends the difference, and abstracts from which packets these are / so do we, at full size but for a flow of one
-//!    packet: any packet stands for a missing one, as if coded / the count is all that is told. The author's ns-2 host,
-//!    too, numbers what it sends again anew.
-//! 2. It waits "for example" 2 RTT / twice the smoothed RTT at the last departure, where the ns-2 host takes the last
-//!    sample / the transport keeps no other.
-//! 3. The ns-2 host has no window / the law's holds / it is the pipe at the rate given, and bounds what a dead path costs.
+//! 1. It sends the difference, regardless of which packets are missing / so do we, at full size except for a flow of
+//!    one packet: any packet replaces a missing one, as if coded / acks tell only the count. The author's ns-2 host
+//!    also gives retransmissions new numbers.
+//! 2. It waits "for example" 2 RTT / we wait twice the smoothed RTT at the last departure, where the ns-2 host uses
+//!    the last sample / the transport keeps no other estimate.
+//! 3. The ns-2 host has no window / the law's window applies / it equals the bandwidth-delay product at the given
+//!    rate, and bounds the packets lost on a dead path.
 
 use super::{AckPacket, News, Outgoing, Sender};
 use crate::sender::SenderLaw;
@@ -38,7 +39,7 @@ impl Sender {
         self.una - self.missed
     }
 
-    /// How long to wait for what is under way.
+    /// How long to wait for the packets in flight.
     fn patience(&self) -> Time {
         let srtt = self.rtt.srtt();
         if srtt == Time::ZERO { self.rtt.rto() } else { srtt * 2 }
@@ -56,7 +57,7 @@ impl Sender {
             return None;
         }
         let out = if self.next < self.end { self.next_new(now, available) } else { self.next_repair() };
-        // A flow that was stopped after its last losses were given up waits from here.
+        // A flow that is stopped after it gave up its last losses starts to wait here.
         let stopped = self.deadline == Time::MAX && self.next >= self.end && !self.is_complete();
         if out.is_some() || stopped {
             self.deadline = now.saturating_add(self.patience());
@@ -74,13 +75,13 @@ impl Sender {
     }
 
     pub(super) fn on_counted<L: SenderLaw>(&mut self, now: Time, law: &mut L, ack: &AckPacket<'_>) -> u32 {
-        // All numbers below arrived or are lost.
+        // All transmissions below `top` arrived or are lost.
         let top = ack.sack.first().map_or(ack.cumulative, |block| block.1);
         if top > self.next || ack.cumulative > top {
-            return 0; // of what was never sent
+            return 0; // acknowledges a transmission that was never sent
         }
         let (flight, before) = (self.outstanding(), self.received());
-        // What is beyond the flow's length came in vain.
+        // Transmissions beyond the flow's length do not count.
         let received = before.max(ack.cumulative.min(self.end));
         self.una = self.una.max(top);
         self.missed = self.una - received;
@@ -107,7 +108,7 @@ impl Sender {
         newly
     }
 
-    /// The wait is over: what is under way is lost, and if all was sent, what is missing is due.
+    /// Ends the wait: the packets in flight are lost. If everything was sent, the missing packets are due.
     pub(super) fn on_counted_timeout(&mut self) {
         self.missed += self.outstanding();
         self.una = self.next;

@@ -1,4 +1,4 @@
-//! What a scenario may say of a flow's transport, and what both of its ends make of that.
+//! Transport parameters of a flow, and the settings on which both of its ends agree.
 
 use crate::sender::{Echo, Recovery, SenderTraits};
 use crate::units::Time;
@@ -62,20 +62,21 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Whether the flow does ECN, where the law's choice has been filled in or is that it does.
+    /// Whether the flow uses ECN. Where the parameter is unset, the law's choice is taken to be that it does.
     #[must_use]
     pub fn ecn(&self) -> bool {
         self.ecn.unwrap_or(true)
     }
 
-    /// The retransmission timeout before the first sample, on a path whose RTT is `rtt` without queues; zero if unknown.
+    /// The retransmission timeout before the first sample, on a path with propagation RTT `rtt`, which is zero if
+    /// unknown.
     #[must_use]
     pub fn first_rto(&self, rtt: Time) -> Time {
         self.initial_rto.unwrap_or((rtt * 3).max(Time::from_secs(1)))
     }
 
-    /// The largest retransmission timeout, on a path whose RTT is `rtt` without queues; zero if unknown. Unless it is given, the first
-    /// timeout can double once.
+    /// The largest retransmission timeout, on a path with propagation RTT `rtt`, which is zero if unknown. Unless a
+    /// parameter sets it, the first timeout can double at least once.
     #[must_use]
     pub fn last_rto(&self, rtt: Time) -> Time {
         let longest = self.first_rto(rtt).max(self.min_rto);
@@ -83,7 +84,7 @@ impl Params {
     }
 }
 
-/// What both ends of a flow have agreed on.
+/// Settings on which both ends of a flow agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreed {
     /// How losses are repaired.
@@ -95,7 +96,7 @@ pub struct Agreed {
 }
 
 impl Agreed {
-    /// What the parameters say, and the law where they are silent.
+    /// Takes each setting from the parameters, or from the law where they leave it open.
     #[must_use]
     pub fn between(params: &Params, law: &SenderTraits) -> Self {
         Self {
@@ -106,7 +107,7 @@ impl Agreed {
     }
 }
 
-/// This repair, RFC 3168's echo, and no rate samples.
+/// Combines a loss recovery with RFC 3168's echo and no rate samples.
 impl From<Recovery> for Agreed {
     fn from(recovery: Recovery) -> Self {
         Self { recovery, echo: Echo::Classic, delivery_rate: false }

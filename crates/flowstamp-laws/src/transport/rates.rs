@@ -1,5 +1,5 @@
-//! How fast packets are delivered (draft-cheng-iccrg-delivery-rate-estimation-02) and which are lost (draft-ietf-ccwg-bbr), for laws
-//! that ask for it.
+//! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation-02) and lost packets (draft-ietf-ccwg-bbr), for
+//! laws that ask for them.
 //!
 //! ```text
 //! a packet P leaves:   P.delivered = C.delivered, P.delivered_time = C.delivered_time,              section 3.2
@@ -15,29 +15,31 @@
 //! a packet P leaves:   P.tx_in_flight = in flight with it, P.lost = C.lost                           draft-ietf-ccwg-bbr 4.1.2.2
 //! P is found lost:     C.lost += 1; the law is told P.tx_in_flight and C.lost - P.lost                                   5.5.10.2
 //! an ack:              tx_in_flight = P.tx_in_flight, lost = C.lost - P.lost                                             2.3
-//! a repair was vain:   all that it found lost has arrived, as sent before                                                5.5.11
+//! a repair is spurious: all packets found lost have arrived, as first sent                                            5.5.11
 //! ```
 //!
-//! That a packet arrived as it was sent before, and not the one sent again for it, shows in the echoed timestamp (RFC 3522); of one
-//! that was not sent again, in that it arrived at all.
+//! The echoed timestamp shows whether the original packet arrived rather than its retransmission (RFC 3522). A packet
+//! that was never retransmitted proves it by arriving at all.
 //!
 //! Deviations:
 //!
 //! 1. Section 3.3 takes the packet with the largest `P.delivered`. We take the one that left last (a later one of a burst, too), as
 //!    the draft's successor does (draft-ietf-ccwg-bbr, `IsNewestPacket`).
-//! 2. The draft counts bytes. We count packets: all are of one size but a flow's last.
-//! 3. With repair by count an ack names one transmission, the last to arrive: the sample is that one's. No loss is told.
-//! 4. draft-ietf-ccwg-bbr hears of each loss as it is found. Of what is sent again before it is found lost (RFC 6675's NextSeg rules
-//!    3 and 4, a sender that goes back N) we count the loss when it is sent again, and the law sees it in the next sample.
+//! 2. The draft counts bytes. We count packets: all packets of a flow have one size, except the last.
+//! 3. With repair by count an ack names only the last transmission to arrive, and the sample is that one's. The law
+//!    hears of no loss.
+//! 4. draft-ietf-ccwg-bbr hears of each loss when it is found. A packet may be resent before it is found lost (RFC
+//!    6675's NextSeg rules 3 and 4, go-back-N). We then count the loss at the retransmission, and the law sees it in
+//!    the next sample.
 
 use crate::sender::{LostPacket, RateSample};
 use crate::units::Time;
 use std::collections::VecDeque;
 
-/// What is remembered of each packet on its way.
+/// Size of the record of each packet in flight.
 pub(super) const BYTES_PER_PACKET: usize = size_of::<Sent>();
 
-/// What a packet in flight will be measured by.
+/// Record of a packet in flight, from which its sample will follow.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Time,
@@ -48,14 +50,14 @@ struct Sent {
     /// Packets found lost before it left.
     lost_before: u32,
     app_limited: bool,
-    /// It was sent before.
+    /// It was retransmitted.
     again: bool,
-    /// It was found lost since.
+    /// It was found lost after it was last sent.
     lost: bool,
     arrived: bool,
 }
 
-/// A record of each packet in flight.
+/// Records of all packets in flight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rates {
     /// Sequence number of the first record.
@@ -63,23 +65,23 @@ pub(super) struct Rates {
     records: VecDeque<Sent>,
     first_sent: Time,
     delivered_at: Time,
-    /// Until so many packets are delivered, samples are the application's; 0 if they are the path's.
+    /// Samples are application-limited until this many packets are delivered; 0 if they are not.
     app_limited: u32,
-    /// The last to leave of the packets that the present ack acknowledges.
+    /// Of the packets that the current ack acknowledges, the one that left last.
     newest: Option<Sent>,
     /// Packets found lost so far.
     lost: u32,
-    /// Those of them that the present repair is about, and how many of these arrived all the same.
+    /// Those that the current repair is about, and how many of these arrived after all.
     doubted: u32,
     refuted: u32,
-    /// How many packets had been delivered when the window was last full.
+    /// Number of packets delivered when the window was last full.
     full_at: Option<u32>,
-    /// Since the last sample the first packet left after an idle time.
+    /// A packet has left after an idle time since the last sample.
     restarted: bool,
 }
 
 impl Rates {
-    /// Packet `seq` leaves, when `delivered` have been delivered and `flight` are in flight.
+    /// Records that packet `seq` leaves while `delivered` packets are delivered and `flight` are in flight.
     pub(super) fn sent(&mut self, now: Time, seq: u32, delivered: u32, flight: u32) {
         if flight == 0 {
             self.first_sent = now;
@@ -112,17 +114,17 @@ impl Rates {
         }
     }
 
-    /// The window, and not the pace or the application, holds the sender back.
+    /// Notes that the window, not the pace or the application, limits the sender.
     pub(super) const fn limited_by_window(&mut self, delivered: u32) {
         self.full_at = Some(delivered);
     }
 
-    /// The application has nothing to send while the window would allow it.
+    /// Notes that the application has nothing to send although the window is open.
     pub(super) fn limited_by_application(&mut self, delivered: u32, flight: u32) {
         self.app_limited = (delivered + flight).max(1);
     }
 
-    /// Packets from `from` up to `to` are found lost: all of them, or those sent once. `fresh`: a repair begins.
+    /// Marks packets from `from` up to `to` lost: all of them, or those sent once. With `fresh` a repair begins.
     pub(super) fn lose(
         &mut self,
         (from, to): (u32, u32),
@@ -147,7 +149,7 @@ impl Rates {
         }
     }
 
-    /// Whether all that the present repair is about has now arrived as it was sent before.
+    /// Whether the current repair was spurious: all the original packets have now arrived.
     pub(super) fn repair_was_vain(&mut self) -> bool {
         let vain = self.doubted > 0 && self.refuted >= self.doubted;
         if vain {
@@ -156,7 +158,7 @@ impl Rates {
         vain
     }
 
-    /// Packets from `from` up to `to` have arrived, as an ack says that echoes the departure of what brought it.
+    /// Marks packets from `from` up to `to` as arrived. `echoed` is the departure time that the ack echoes.
     pub(super) fn arrived(&mut self, from: u32, to: u32, echoed: Time) {
         for seq in from.max(self.first)..to {
             let Some(record) = self.records.get_mut((seq - self.first) as usize) else { break };
@@ -170,14 +172,14 @@ impl Rates {
         }
     }
 
-    /// Nothing more is to be heard of packets below `una`.
+    /// Drops the records below `una`.
     pub(super) fn forget(&mut self, una: u32) {
         let gone = (una.saturating_sub(self.first) as usize).min(self.records.len());
         self.records.drain(..gone);
         self.first += gone as u32;
     }
 
-    /// The sample of the present ack, after which `delivered` packets have been delivered.
+    /// Returns the sample of the current ack, after which `delivered` packets are delivered.
     pub(super) fn sample(&mut self, now: Time, delivered: u32, min_rtt: Time) -> Option<RateSample> {
         let newest = self.newest.take()?;
         if delivered > self.app_limited {

@@ -1,7 +1,7 @@
-//! What every receiver does: reassembly, acks, SACK blocks, the ECN echo and delayed acks.
+//! The receiver: reassembly, acks, SACK blocks, the ECN echo and delayed acks.
 //!
 //! ```text
-//! packet next in line              -> next += 1; ack, or with delayed acks every second packet or at the deadline
+//! packet next in order             -> next += 1; ack, or with delayed acks every second packet or at the deadline
 //! packet above a gap, or a copy    -> ack at once                                     RFC 5681 section 4.2
 //! packet that fills a gap          -> next jumps over the run behind it; ack at once  RFC 5681 section 4.2
 //! SACK blocks                      -> first the run of the packet that triggered the ack, then the runs most
@@ -17,13 +17,13 @@
 //!
 //! Deviations:
 //!
-//! 1. RFC 7323 echoes, in a duplicate ack, the timestamp of the last packet in line. We echo that of the packet which
-//!    triggered the ack, so that selective acks give a round-trip sample too.
+//! 1. RFC 7323 echoes, in a duplicate ack, the timestamp of the last packet in order. We echo that of the packet
+//!    which triggered the ack, so that selective acks give a round-trip sample too.
 //! 2. RFC 2883 (a SACK block for a copy) is left out: the senders of the published figures do not use it.
-//! 3. RFC 8257 section 3.2 sends one ack, with the new state, when the mark changes, and allows two. We send the one for the
-//!    packets before, with the old state, and may delay that of the new packet, as figure 10 of the paper does: no mark is
-//!    counted for a packet that had none.
-//! 4. RFC 3168 clears the echo on CWR at once. If an ack is being delayed, the echo it owes is still sent in it.
+//! 3. RFC 8257 section 3.2 sends one ack, with the new state, when the mark changes, and allows two. We send an ack
+//!    for the earlier packets with the old state, and may delay the ack of the new packet, as in figure 10 of the
+//!    paper. No mark is then counted for an unmarked packet.
+//! 4. RFC 3168 clears the echo on CWR at once. If an ack is being delayed, we still send the echo that it owes.
 
 use super::seen::Seen;
 use super::{Agreed, Params, runs::RunSet};
@@ -31,7 +31,7 @@ use crate::sender::{Echo, Recovery};
 use crate::stamp::Stamp;
 use crate::units::Time;
 
-/// The most SACK blocks in an ack: what fits beside a timestamp option (RFC 2018 section 3).
+/// Maximum number of SACK blocks in an ack: as many as fit beside a timestamp option (RFC 2018 section 3).
 pub const MAX_SACK_BLOCKS: usize = 3;
 
 /// A data packet as the receiver sees it.
@@ -43,11 +43,11 @@ pub struct DataPacket<'a> {
     pub ce: bool,
     /// The sender has reduced its window (RFC 3168's CWR flag).
     pub cwr: bool,
-    /// When it left the sender.
+    /// When the packet left the sender.
     pub sent_at: Time,
-    /// What the routers made of its stamp.
+    /// The stamp, as the routers have written it.
     pub stamp: &'a Stamp,
-    /// What they made of its bits.
+    /// The bits, as the routers have written them.
     pub bits: u16,
 }
 
@@ -81,24 +81,25 @@ impl core::ops::Deref for SackBlocks {
     }
 }
 
-/// What an ack says.
+/// The contents of an ack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckInfo {
-    /// The next packet expected: all below arrived. With [`Recovery::Count`], how many arrived.
+    /// The next packet expected: all below have arrived. With [`Recovery::Count`], the number of packets that
+    /// arrived.
     pub cumulative: u32,
-    /// What arrived above.
+    /// Packets that arrived above `cumulative`.
     pub sack: SackBlocks,
-    /// Congestion was experienced and the sender has not said that it knows.
+    /// Congestion was experienced, and the sender has not confirmed it.
     pub ecn_echo: bool,
     /// Departure time of the earliest packet that this ack answers.
     pub sent_at: Time,
-    /// Its stamp, or those of all the packets that this ack answers, merged.
+    /// Merged stamp of all packets that this ack answers.
     pub stamp: Stamp,
     /// The bits of the newest packet that this ack answers.
     pub bits: u16,
 }
 
-/// What waits above a gap.
+/// Packets that wait above a gap.
 #[derive(Clone, Debug)]
 struct OutOfOrder {
     set: RunSet,
@@ -106,28 +107,28 @@ struct OutOfOrder {
     top: u32,
     /// Runs as last reported, most recent first.
     recent: SackBlocks,
-    /// Packets that arrived once more.
+    /// Packets that arrived more than once.
     copies: u32,
 }
 
-/// What is known of what came above a gap.
+/// Record of arrivals above a gap.
 #[derive(Clone, Debug)]
 enum Above {
     Runs(OutOfOrder),
-    /// Of transmissions that are counted.
+    /// Numbers of counted transmissions.
     Numbers(Box<Seen>),
 }
 
-/// Bytes beyond its size, without those of its sets.
+/// Heap bytes of a receiver, without those of its sets.
 pub(super) const HEAP_BYTES: usize = size_of::<Above>() + size_of::<Delay>();
 
-/// What delays acks, and the one that is delayed.
+/// Delayed-ack state.
 #[derive(Clone, Debug)]
 struct Delay {
     timeout: Time,
-    /// Of the ack that waits; [`Time::MAX`] if none does.
+    /// Deadline of the delayed ack; [`Time::MAX`] if there is none.
     deadline: Time,
-    /// What it will say, if one waits: of the earliest packet it answers.
+    /// Departure time of the earliest packet that the delayed ack answers, and the merged stamp.
     waiting: Option<(Time, Stamp)>,
 }
 
@@ -135,26 +136,26 @@ struct Delay {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     next: u32,
-    /// One above the highest transmission that arrived, once one before it has not (Count).
+    /// One above the highest transmission that arrived, set once an earlier one is missing (Count).
     top: u32,
     counts: bool,
     /// How marks are echoed; `None` if they are not.
     echo: Option<Echo>,
-    /// Congestion experienced, not yet answered by CWR.
+    /// Congestion was experienced and CWR has not arrived yet.
     congestion: bool,
     /// The next ack owes an echo.
     echo_owed: bool,
-    /// Of the newest packet.
+    /// Bits of the newest packet.
     bits: u16,
-    /// Something came above a gap: what it is lies elsewhere, and most packets need not ask.
+    /// A packet arrived above a gap. `above` has the details, so that most packets need not read it.
     gap: bool,
     above: Option<Box<Above>>,
-    /// Every second packet is acknowledged.
+    /// Set if only every second packet is acknowledged.
     delay: Option<Box<Delay>>,
 }
 
 impl Receiver {
-    /// A receiver that has seen nothing.
+    /// Creates a receiver that has seen no packet.
     #[must_use]
     pub fn new(params: &Params, agreed: impl Into<Agreed>) -> Self {
         let Agreed { recovery, echo, .. } = agreed.into();
@@ -174,16 +175,16 @@ impl Receiver {
         }
     }
 
-    /// A packet is about to arrive, marked or not: returns the delayed ack that must go out before it, if marks are echoed
-    /// per packet and its own differs. To be asked before [`Self::on_data`].
+    /// Returns the delayed ack that must leave before the next packet, which is marked if `ce`. There is one if marks
+    /// are echoed per packet and the two marks differ. Call it before [`Self::on_data`].
     #[inline]
     pub fn before_data(&mut self, ce: bool) -> Option<AckInfo> {
         let differs = self.echo == Some(Echo::PerPacket) && self.echo_owed != ce;
         if differs { self.delayed_ack() } else { None }
     }
 
-    /// A data packet arrived. Returns the ack to send now, if any. `merge` is [`crate::stamp::StampLaw::merge`] of
-    /// the flow's header: it folds a newer stamp into one that is not yet acknowledged.
+    /// Takes a data packet. Returns the ack to send now, if any. `merge` is [`crate::stamp::StampLaw::merge`] of the
+    /// flow's header: it folds a newer stamp into one that is not yet acknowledged.
     #[inline]
     pub fn on_data(
         &mut self,
@@ -223,7 +224,7 @@ impl Receiver {
         Some(self.ack(packet.sent_at, packet.stamp))
     }
 
-    /// A packet arrived while there is a gap, or makes one, or is a copy.
+    /// Takes a packet that arrives while there is a gap, that opens one, or that is a copy.
     #[cold]
     fn rearrange(&mut self, seq: u32) {
         if self.counts {
@@ -262,8 +263,8 @@ impl Receiver {
         o.report(Some(run), next);
     }
 
-    /// Counts a transmission, of those that have a number each, unless it has come before: then it is a copy that the network made. For
-    /// what is neither acknowledged nor repaired, datagrams, this is all; their numbers may wrap.
+    /// Counts a transmission by its number. Returns false for a copy that the network made. Datagrams, which are
+    /// neither acknowledged nor repaired, need only this; their numbers may wrap.
     pub fn count(&mut self, number: u32) -> bool {
         let next = self.next;
         if number == next && !self.gap {
@@ -274,7 +275,7 @@ impl Receiver {
             self.above.get_or_insert_with(|| Box::new(Above::Numbers(Box::new(Seen::all_below(next)))));
         let Above::Numbers(seen) = &mut **above else { return false };
         if !self.gap {
-            **seen = Seen::all_below(next); // as many as came in line since
+            **seen = Seen::all_below(next); // all numbers that arrived in order since
         }
         let new = seen.note(number);
         self.next = next.wrapping_add(u32::from(new));
@@ -282,11 +283,11 @@ impl Receiver {
         new
     }
 
-    /// What waits above a gap, if there is one.
+    /// The packets above a gap, if there is one.
     #[inline]
     fn above_gap(&self) -> Option<&OutOfOrder> {
         if !self.gap {
-            return None; // as of most packets, which need not look there
+            return None; // most packets need not look at `above`
         }
         match self.above.as_deref() {
             Some(Above::Runs(o)) => Some(o),
@@ -294,7 +295,7 @@ impl Receiver {
         }
     }
 
-    /// The ack that waits, if one does: its delay ends here.
+    /// Ends the delay of the delayed ack and returns it, if there is one.
     fn delayed_ack(&mut self) -> Option<AckInfo> {
         let delay = self.delay.as_mut()?;
         let (sent_at, stamp) = delay.waiting.take()?;
@@ -302,7 +303,7 @@ impl Receiver {
         Some(self.ack(sent_at, &stamp))
     }
 
-    /// The ack for all that arrived.
+    /// Builds the ack for all packets that arrived.
     #[inline]
     fn ack(&mut self, sent_at: Time, stamp: &Stamp) -> AckInfo {
         let ecn_echo = self.echo_owed | self.congestion;
@@ -314,25 +315,27 @@ impl Receiver {
         AckInfo { cumulative: self.next, sack, ecn_echo, sent_at, stamp: *stamp, bits: self.bits }
     }
 
-    /// When the delayed ack is due, [`Time::MAX`] if none is.
+    /// When the delayed ack is due; [`Time::MAX`] if there is none.
     #[must_use]
     pub fn deadline(&self) -> Time {
         self.delay.as_ref().map_or(Time::MAX, |delay| delay.deadline)
     }
 
-    /// The time is `now`: returns the delayed ack if it is due.
+    /// Returns the delayed ack if it is due at `now`.
     pub fn on_timer(&mut self, now: Time) -> Option<AckInfo> {
         if now >= self.deadline() { self.delayed_ack() } else { None }
     }
 
-    /// Distinct packets received; with [`Recovery::Count`], transmissions, of which some may be beyond the flow's length.
+    /// Distinct packets received. With [`Recovery::Count`], transmissions, some of which may exceed the flow's
+    /// length.
     #[must_use]
     #[inline]
     pub fn delivered(&self) -> u32 {
         self.next + self.above_gap().map_or(0, |o| o.set.len())
     }
 
-    /// Packets that arrived once more: what D-SACK (RFC 2883) tells a sender, which then knows that it sent them again in vain.
+    /// Packets that arrived more than once. D-SACK (RFC 2883) reports these, so that a sender detects unnecessary
+    /// retransmissions.
     #[must_use]
     pub fn copies(&self) -> u32 {
         match self.above.as_deref() {
@@ -341,14 +344,14 @@ impl Receiver {
         }
     }
 
-    /// It counts transmissions ([`Recovery::Count`]).
+    /// Whether the receiver counts transmissions ([`Recovery::Count`]).
     #[must_use]
     #[inline]
     pub const fn counts(&self) -> bool {
         self.counts
     }
 
-    /// The next packet in line.
+    /// The next packet expected in order.
     #[must_use]
     pub const fn next_expected(&self) -> u32 {
         self.next
@@ -356,19 +359,19 @@ impl Receiver {
 }
 
 impl OutOfOrder {
-    /// Renews `recent` after `newest` (a run that grew, if any) and the cumulative ack `next`.
+    /// Updates `recent` after `newest`, the run that grew, if any, and the cumulative ack `next`.
     fn report(&mut self, newest: Option<(u32, u32)>, next: u32) {
         let mut blocks = SackBlocks::default();
         if let Some(run) = newest {
             blocks.push(run);
         }
         for old in self.recent.iter() {
-            // What was filled, or joined to the newest run, is not a run any more.
+            // A run that was filled, or joined to the newest run, no longer exists.
             if old.0 > next && newest.is_none_or(|run| old.1 <= run.0 || old.0 >= run.1) {
                 blocks.push(*old);
             }
         }
-        // Runs that had been pushed out of the list return when there is room, lowest first.
+        // Runs that were pushed out of the list return when there is room, lowest first.
         let mut seq = next;
         while u32::from(blocks.count) < self.set.runs().min(MAX_SACK_BLOCKS as u32) {
             let Some(run) = self.set.run_from(seq, self.top) else { break };

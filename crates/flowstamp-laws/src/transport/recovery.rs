@@ -1,6 +1,6 @@
-//! What is not loss-free sending of new data: a window's limits by repair, losses found and repaired, the timer's expiry.
+//! The slow path of the sender: loss detection, retransmissions, the window during recovery and timeouts.
 //!
-//! The states, the documents and the deviations are in the header of [`super`].
+//! The header of [`super`] has the states, the sources and the deviations.
 
 use super::scoreboard::Scoreboard;
 use super::{AckPacket, DUP_THRESHOLD, News, Outgoing, Phase, Sender};
@@ -25,7 +25,7 @@ impl Sender {
         out
     }
 
-    /// What leaves now, or what does not let it, is remembered for laws that ask for delivery rates.
+    /// Records the departure, or the reason why nothing leaves, for laws that ask for delivery rates.
     fn note_rates<L: SenderLaw>(
         &mut self,
         now: Time,
@@ -66,7 +66,7 @@ impl Sender {
                 None => Some(self.una),
             };
             if let Some(seq) = seq {
-                // Going back N, the packet need not be sent a second time.
+                // Go-back-N need not send the packet a second time.
                 self.next = self.next.max(seq + 1);
                 return Some(self.resend(now, seq));
             }
@@ -99,7 +99,8 @@ impl Sender {
 
     fn resend(&mut self, now: Time, seq: u32) -> Outgoing {
         self.retransmissions += 1;
-        // Deviation 4 of the transport. A timer that every repair set anew would not expire while there is more to repair.
+        // Deviation 4 of the transport. A timer restarted by every retransmission would not expire while repair goes
+        // on.
         let first = self.recovery == Recovery::Sack && self.phase == Phase::Recovery && seq == self.una;
         if self.deadline == Time::MAX || first {
             self.deadline = now.saturating_add(self.rtt.rto());
@@ -121,7 +122,7 @@ impl Sender {
         if self.recovery == Recovery::Count {
             return self.on_counted(now, law, ack);
         }
-        // RFC 5681 section 2: old acks, and acks of what was never sent, say nothing.
+        // RFC 5681 section 2: ignore old acks and acks of packets that were never sent.
         if ack.cumulative < self.una || ack.cumulative > self.high {
             return 0;
         }
@@ -137,7 +138,7 @@ impl Sender {
         if newly > 0 {
             self.sample(now, ack.sent_at);
         }
-        // RFC 6582 section 3.2 step 3, impatient: of the partial acks only the first restarts the timer.
+        // RFC 6582 section 3.2 step 3, impatient: only the first partial ack restarts the timer.
         let partial = was_recovering && self.recovery == Recovery::NewReno && self.una < self.recover;
         if advanced > 0 && !(partial && self.partial_seen) {
             self.restart_timer(now);
@@ -146,7 +147,8 @@ impl Sender {
         if newly > 0 {
             let delivered = self.delivered();
             let rate = self.rate_sample(now, delivered);
-            // RFC 3168 section 6.1.2: an ack with an echo does not open the window; nor does a selective one.
+            // RFC 3168 section 6.1.2: an ack with an echo does not open the window. A purely selective ack does not
+            // either.
             let in_recovery = was_recovering || marked && !self.echo_per_packet || advanced == 0;
             let marked = if marked { newly } else { 0 };
             self.tell(now, law, ack, News { newly, marked, delivered, rate, flight, in_recovery });
@@ -170,12 +172,13 @@ impl Sender {
         newly
     }
 
-    /// Below it all is lost that was neither sacked nor sent again.
+    /// Every packet below this edge is lost unless it was sacked or retransmitted.
     fn lost_edge(&self) -> u32 {
         self.scoreboard.as_ref().map_or(self.una, |board| board.lost_edge())
     }
 
-    /// What an ack showed of losses, to a law that asks for delivery rates: the scoreboard's edge was at `from` before it.
+    /// Tells a law that asks for delivery rates which losses an ack showed. The scoreboard's edge was at `from`
+    /// before it.
     fn tell_losses<L: SenderLaw>(&mut self, now: Time, law: &mut L, from: u32) {
         if self.rates.as_mut().is_some_and(|rates| rates.repair_was_vain()) {
             law.on_congestion(now, Congestion::Spurious { delivered: self.delivered() });
@@ -186,7 +189,8 @@ impl Sender {
         }
     }
 
-    /// These packets are lost: all that have not arrived, or those sent once; a repair begins with them, or goes on.
+    /// Reports packets as lost: all that have not arrived, or those sent once. `how` is that choice, and whether a
+    /// repair begins with them.
     fn lose<L: SenderLaw>(&mut self, now: Time, law: &mut L, packets: (u32, u32), how: (bool, bool)) {
         let known = (self.delivered(), self.recovery == Recovery::Sack);
         if let Some(rates) = &mut self.rates {
@@ -194,7 +198,7 @@ impl Sender {
         }
     }
 
-    /// Moves the cumulative ack and the scoreboard; returns what is newly acknowledged.
+    /// Advances the cumulative ack and the scoreboard. Returns the number of newly acknowledged packets.
     fn acknowledge(&mut self, ack: &AckPacket<'_>) -> u32 {
         let (una, high) = (self.una, self.high);
         if self.recovery == Recovery::Sack && !ack.sack.is_empty() && self.scoreboard.is_none() {
@@ -216,7 +220,7 @@ impl Sender {
         }
     }
 
-    /// Reno and `NewReno`: follows the duplicate acks. Returns whether a recovery begins.
+    /// Reno and `NewReno`: counts duplicate acks. Returns whether a recovery begins.
     fn dup_acks_find_loss(&mut self, advanced: u32, outstanding: u32) -> bool {
         if advanced > 0 {
             self.dup_acks = 0;
@@ -243,17 +247,17 @@ impl Sender {
             return false;
         }
         if self.dup_acks >= DUP_THRESHOLD {
-            // RFC 6582 section 3.2 step 1: the loss of a packet sent before the last recovery or timeout is no news.
+            // RFC 6582 section 3.2 step 1: ignore the loss of a packet sent before the last recovery or timeout.
             return self.recover == 0 || self.una > self.recover;
         }
         if self.limited_transmit && self.next == self.high {
-            // RFC 3042, RFC 5681 section 3.2 step 1: whatever is sent already, after a recovery or a timeout too.
+            // RFC 3042, RFC 5681 section 3.2 step 1. Limited transmit also holds after a recovery or a timeout.
             self.inflation = u32::from(self.dup_acks);
         }
         false
     }
 
-    /// Sack: follows the scoreboard. Returns whether a recovery begins.
+    /// Sack: reads the scoreboard. Returns whether a recovery begins.
     fn sack_finds_loss(&mut self, advanced: u32) -> bool {
         if self.phase != Phase::Open && self.una >= self.recover {
             self.phase = Phase::Open;
@@ -268,10 +272,10 @@ impl Sender {
     }
 
     fn start_recovery<L: SenderLaw>(&mut self, now: Time, law: &mut L, outstanding: u32) {
-        // RFC 5681 section 3.2 step 2: FlightSize without what limited transmit sent.
+        // RFC 5681 section 3.2 step 2: FlightSize without the packets that limited transmit sent.
         let flight = outstanding.saturating_sub(u32::from(self.limited_sent));
         self.limited_sent = 0;
-        // RFC 3168 section 6.1.2: a loss in a window that a mark already reduced does not reduce it again.
+        // RFC 3168 section 6.1.2: a loss does not reduce a window that a mark has already reduced.
         if !(self.reduced_by_mark && self.una < self.reduced_at) {
             self.note_reduction(false);
             law.on_congestion(now, Congestion::Loss { flight });
@@ -292,7 +296,7 @@ impl Sender {
         self.deadline = now.saturating_add(self.rtt.rto());
     }
 
-    /// Reductions of any kind are announced by CWR (RFC 3168 section 6.1.2).
+    /// Notes a reduction; CWR announces a reduction of any kind (RFC 3168 section 6.1.2).
     pub(super) const fn note_reduction(&mut self, by_mark: bool) {
         self.reduced_at = self.high;
         self.reduced_by_mark = by_mark;
@@ -312,7 +316,7 @@ impl Sender {
             || self.is_disordered();
     }
 
-    /// The time [`Self::deadline`] has passed.
+    /// Handles the expiry of the retransmission timer, if [`Self::deadline`] has passed.
     pub fn on_timeout<L: SenderLaw>(&mut self, now: Time, law: &mut L) {
         if now < self.deadline {
             return;

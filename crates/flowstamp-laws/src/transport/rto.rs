@@ -11,16 +11,17 @@
 //! G is the clock's granularity. Without a `tick` the clock is exact and G is zero: on a path of constant delay the RTO falls to
 //! SRTT, or to `min_rto` if that is longer.
 //!
-//! With a `tick`, as in ns-2 (`TcpAgent::rtt_update`, without timestamps, and `rtt_timeout`), time is what a clock of that period shows: a sample is the
-//! number of ticks between departure and ack, at least one; G is a tick, and the RTO a whole number of ticks, cut off, at least two.
+//! With a `tick`, time is read from a clock of that period, as in ns-2 (`TcpAgent::rtt_update`, without timestamps,
+//! and `rtt_timeout`). A sample is the number of ticks between departure and ack, at least one. G is one tick. The
+//! RTO is rounded down to whole ticks, at least two.
 //!
 //! Deviations:
 //!
-//! 1. RFC 6298 counts on about one sample per round trip; RFC 7323 appendix G shrinks the gains when every ack is a
-//!    sample. We keep 1/8 for SRTT and feed RTTVAR once per round trip with the round's largest deviation from the
-//!    SRTT at its start (at once if that raises the RTO), because explicit-feedback laws want a fresh SRTT, while
-//!    RTTVAR fed 40,000 times per round trip would forget everything but the last millisecond. With one sample per
-//!    round trip this is RFC 6298 to the letter.
+//! 1. RFC 6298 assumes about one sample per round trip; RFC 7323 appendix G shrinks the gains when every ack is a
+//!    sample. We keep 1/8 for SRTT. We update RTTVAR once per round trip with the round's largest deviation from the
+//!    SRTT at its start, or at once if that raises the RTO. Explicit-feedback laws need a fresh SRTT, but an RTTVAR
+//!    updated 40,000 times per round trip would forget everything except the last millisecond. With one sample per
+//!    round trip this is exactly RFC 6298.
 //! 2. RFC 6298 (2.4) rounds the RTO up to 1 s. `min_rto` is a parameter, 200 ms by default, because the published
 //!    figures were made with ns-2, whose `minrto_` is 0.2.
 
@@ -36,16 +37,16 @@ pub struct RttEstimator {
     /// The largest deviation from `round_srtt` in this round trip.
     deviation: u64,
     min_rtt: u64,
-    /// With its backoff.
+    /// The RTO with its backoff.
     rto: Time,
     min_rto: Time,
     max_rto: Time,
-    /// Zero for a clock without ticks.
+    /// Period of the clock in ps; zero for an exact clock.
     tick: u64,
 }
 
 impl RttEstimator {
-    /// Before the first sample the RTO is `initial_rto` (RFC 6298 (2.1)).
+    /// Creates an estimator whose RTO is `initial_rto` before the first sample (RFC 6298 (2.1)).
     #[must_use]
     pub fn new(initial_rto: Time, min_rto: Time, max_rto: Time) -> Self {
         Self {
@@ -61,14 +62,14 @@ impl RttEstimator {
         }
     }
 
-    /// The same, by a clock of this period.
+    /// Sets the period of the clock; `None` makes it exact.
     #[must_use]
     pub fn ticking(mut self, tick: Option<Time>) -> Self {
         self.tick = tick.map_or(0, Time::as_ps);
         self
     }
 
-    /// The time between a departure and its ack, as the clock tells.
+    /// The time between a departure and its ack, as measured by the clock.
     #[inline]
     #[must_use]
     pub fn measured(&self, sent_at: Time, now: Time) -> Time {
@@ -79,9 +80,9 @@ impl RttEstimator {
         Time::from_ps(ticks.max(1) * self.tick)
     }
 
-    /// Takes a sample. `round_over` says that the packet which gave it was sent after the previous call that had
-    /// `round_over` set. Ends any backoff (RFC 6298 section 5, last paragraph; the sample is from a timestamp, so it
-    /// is unambiguous even for a retransmission).
+    /// Takes a sample. `round_over` means that the sampled packet left after the previous call with `round_over` set.
+    /// Ends any backoff (RFC 6298 section 5, last paragraph): the sample comes from a timestamp, so it is unambiguous
+    /// even for a retransmission.
     #[inline]
     pub fn sample(&mut self, rtt: Time, round_over: bool) {
         let r = rtt.as_ps();
@@ -113,7 +114,7 @@ impl RttEstimator {
         self.rto = Time::from_ps(rto).max(self.min_rto).min(self.max_rto);
     }
 
-    /// The timer expired: doubles the RTO (RFC 6298 (5.5)).
+    /// Doubles the RTO after the timer expired (RFC 6298 (5.5)).
     pub fn back_off(&mut self) {
         self.rto = (self.rto * 2).min(self.max_rto);
     }

@@ -1,17 +1,17 @@
 //! A set of sequence numbers above a moving base, kept as runs.
 //!
-//! A ring of bits, one per packet, and a ring of boundary tags: the first packet of a run holds the run's end, the
-//! last one its start (a lone packet, its own number). So joining a packet to its neighbours, and jumping over a run, cost O(1) however long
-//! the runs are; looking for the next gap costs one step per 64 packets.
+//! The set is a ring of bits, one per packet, and a ring of boundary tags. The first packet of a run holds the run's
+//! end, the last one its start, and a single packet its own number. Joining a packet to its neighbours and jumping
+//! over a run therefore cost O(1), however long the runs are. Finding the next gap costs one step per 64 packets.
 
-/// A tag for each packet, and a bit, rounded up.
+/// Bytes per packet: a tag and a bit, rounded up.
 pub(super) const BYTES_PER_PACKET: usize = 5;
-/// Places that a set begins with.
+/// Initial capacity of a set in packets.
 const LEAST: usize = 128;
-/// Bytes that it begins with.
+/// Initial size of a set in bytes.
 pub(super) const LEAST_BYTES: usize = LEAST * BYTES_PER_PACKET;
 
-/// Packets of `[base, ...)` that are in the set. Bits outside the ring's span are absent.
+/// A set of packets from `[base, ...)`. Numbers outside the ring's span are absent.
 #[derive(Clone, Debug)]
 pub(super) struct RunSet {
     base: u32,
@@ -53,7 +53,7 @@ impl RunSet {
         seq as usize & (self.tags.len() - 1)
     }
 
-    /// `seq` is at or above the base and within the ring.
+    /// Whether `seq` is at or above the base and within the ring.
     #[inline]
     fn spans(&self, seq: u32) -> bool {
         seq >= self.base && ((seq >> 6) - (self.base >> 6)) < self.words.len() as u32
@@ -118,7 +118,7 @@ impl RunSet {
         (start, end)
     }
 
-    /// A run of one packet has one tag for both ends: its own number.
+    /// Writes the tags of a run. A run of one packet has one tag for both ends: its own number.
     fn set_tags(&mut self, start: u32, end: u32) {
         let (first, last) = (self.tag_at(start), self.tag_at(end - 1));
         self.tags[first] = end;
@@ -130,12 +130,13 @@ impl RunSet {
         self.tags[self.tag_at(seq)].max(seq + 1)
     }
 
-    /// The end of the run that holds `seq`, which is in the set: O(1) if `seq` starts it.
+    /// The end of the run that holds `seq`, which must be in the set. O(1) if `seq` is its first packet.
     pub(super) fn run_end(&self, seq: u32) -> u32 {
         if seq == self.base || !self.contains(seq - 1) { self.end_of(seq) } else { self.next_absent(seq) }
     }
 
-    /// The run that holds `seq`, which is in the set. Linear in the run: for copies, which are rare.
+    /// The run that holds `seq`, which must be in the set. The cost is linear in the run's length: only copies, which
+    /// are rare, need it.
     pub(super) fn run_around(&self, seq: u32) -> (u32, u32) {
         let mut start = seq;
         while start > self.base && self.contains(start - 1) {
@@ -170,7 +171,7 @@ impl RunSet {
         limit
     }
 
-    /// How many of `[from, to)` are in the set.
+    /// Number of packets of `[from, to)` in the set.
     pub(super) fn count(&self, from: u32, to: u32) -> u32 {
         let mut n = 0;
         Self::each_word(from.max(self.base), to, |s, m| {
@@ -181,7 +182,7 @@ impl RunSet {
         n
     }
 
-    /// Moves the base up to `base` and forgets what is below.
+    /// Advances the base to `base` and removes all packets below it.
     pub(super) fn advance(&mut self, base: u32) {
         if base <= self.base {
             return;

@@ -11,13 +11,13 @@
 //!       (4)  once per recovery, the highest unsacked packet
 //! ```
 //!
-//! As packets have one size, "more than two full packets sacked above" and "three packets sacked above" are the same,
-//! and one edge says which packets are lost. `balance` is the last two terms of pipe, kept as acks come, so that a
-//! scoreboard costs O(1) per newly sacked packet and one step per 64 packets that an edge moves over.
+//! All packets have one size, so "more than two full packets sacked above" equals "three packets sacked above", and
+//! one edge separates lost packets. `balance` is the sum of the last two terms of pipe, updated with each ack. A
+//! scoreboard therefore costs O(1) per newly sacked packet, and one step per 64 packets that an edge moves over.
 
 use super::runs::RunSet;
 
-/// Selective acks of a flow and what follows from them.
+/// Selective acks of a flow, and the loss and retransmission state derived from them.
 #[derive(Clone, Debug)]
 pub(super) struct Scoreboard {
     sacked: RunSet,
@@ -50,8 +50,8 @@ impl Scoreboard {
         self.sacked.len()
     }
 
-    /// Takes an ack: the cumulative ack moves from `una` to `cumulative`, both at most `high`, and `blocks` arrived
-    /// above. Returns how many packets are newly acknowledged; `sacked` is told of those above `cumulative`.
+    /// Takes an ack: the cumulative ack advances from `una` to `cumulative`, both at most `high`, and `blocks`
+    /// arrived above. Returns the number of newly acknowledged packets. Calls `sacked` for those above `cumulative`.
     pub(super) fn on_ack(
         &mut self,
         una: u32,
@@ -104,7 +104,7 @@ impl Scoreboard {
         newly
     }
 
-    /// Keeps `highest` sorted; a packet is sacked once, so none comes twice.
+    /// Inserts into `highest`, which stays sorted. A packet is sacked only once, so there are no duplicates.
     fn raise(&mut self, above: u32) {
         let [a, b, c] = self.highest;
         self.highest = if above > a {
@@ -130,7 +130,7 @@ impl Scoreboard {
         self.hi_rxt = edge;
     }
 
-    /// The retransmission timer expired: all that is not sacked is lost, and nothing of it retransmitted yet.
+    /// Marks all unsacked packets lost and not yet retransmitted, after a timeout.
     pub(super) fn lose_all(&mut self, una: u32, high: u32) {
         self.sacked.advance(una);
         self.hi_rxt = una;
@@ -138,37 +138,37 @@ impl Scoreboard {
         self.balance = -i64::from(self.unsacked(una, high));
     }
 
-    /// Unsacked packets below it are lost.
+    /// The edge below which unsacked packets are lost.
     pub(super) const fn lost_edge(&self) -> u32 {
         self.lost_edge
     }
 
-    /// The first outstanding packet is lost.
+    /// Whether the first outstanding packet is lost.
     pub(super) const fn is_lost(&self, una: u32) -> bool {
         self.lost_edge > una
     }
 
-    /// The first outstanding packet was retransmitted since it was last found lost.
+    /// Whether the first outstanding packet was retransmitted since it was last found lost.
     pub(super) const fn is_retransmitted(&self, una: u32) -> bool {
         self.hi_rxt > una
     }
 
-    /// A recovery begins.
+    /// Begins a recovery.
     pub(super) const fn start_recovery(&mut self) {
         self.rescued = false;
     }
 
-    /// The estimate of what is in flight, in packets.
+    /// The estimated number of packets in flight.
     pub(super) fn pipe(&self, una: u32, high: u32) -> u32 {
         (i64::from(high - una) - i64::from(self.sacked.len()) + self.balance).max(0) as u32
     }
 
-    /// NextSeg rule 1: takes the first lost packet that is not retransmitted.
+    /// NextSeg rule 1: takes the first lost packet that was not retransmitted.
     pub(super) fn take_lost(&mut self) -> Option<u32> {
         self.take_below(self.lost_edge)
     }
 
-    /// NextSeg rule 3: takes the first packet below the highest sacked one that is not retransmitted.
+    /// NextSeg rule 3: takes the first packet below the highest sacked one that was not retransmitted.
     pub(super) fn take_hole(&mut self) -> Option<u32> {
         self.take_below(self.highest[0])
     }

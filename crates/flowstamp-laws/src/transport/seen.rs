@@ -1,13 +1,13 @@
-//! Which of the last transmissions have come, where each has a number of its own: a copy has one that came before.
+//! Detects duplicate transmissions by their numbers, over the most recent ones.
 //!
-//! As the anti-replay window of RFC 4303 section 3.4.3, in a ring of bits. What comes later than so many others is taken for a copy: its
-//! sender has given it up.
+//! It works as the anti-replay window of RFC 4303 section 3.4.3, in a ring of bits. A transmission more than
+//! `REMEMBERED` numbers below the newest counts as a copy: its sender has given it up.
 
-/// How many numbers are remembered.
+/// Length of the window in transmissions.
 const REMEMBERED: u32 = 4096;
 const WORDS: usize = (REMEMBERED / 64) as usize;
 
-/// The last numbers below `top`. They may wrap.
+/// Window of the last numbers below `top`, which may wrap.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     top: u32,
@@ -15,17 +15,17 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// All numbers below `top` have come.
+    /// Creates a window in which all numbers below `top` have arrived.
     pub(super) const fn all_below(top: u32) -> Self {
         Self { top, words: [u64::MAX; WORDS] }
     }
 
-    /// One above the highest number that has come.
+    /// One above the highest number that has arrived.
     pub(super) const fn top(&self) -> u32 {
         self.top
     }
 
-    /// A number has come; false if it had before, or is too old to know.
+    /// Notes an arrival. Returns false if the number arrived before, or is too old to tell.
     pub(super) fn note(&mut self, number: u32) -> bool {
         let ahead = number.wrapping_sub(self.top);
         let bit = |number: u32| ((number % REMEMBERED / 64) as usize, 1u64 << (number % 64));
