@@ -1,4 +1,5 @@
-//! Links: a line, and on a router link a port before it with queue, laws and statistics.
+//! Links. Each has a line (transmitter and propagation delay). A router link also has a port before the line, with
+//! queue, laws and statistics.
 //!
 //! | kind | what it is |
 //! |---|---|
@@ -7,7 +8,7 @@
 //! | [`Ranked`] | a router link that sends acks first: departures are caught up with |
 //! | [`Served`] | a router link with classes and a scheduler, or whose queue law decides as packets leave: an event for each packet that waited |
 //!
-//! [`Impaired`] is what becomes of packets behind a line that loses, copies or delays them.
+//! [`Impaired`] decides which packets are lost, copied or delayed at the end of a line.
 
 mod classes;
 mod delays;
@@ -45,18 +46,19 @@ use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut};
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::units::{Rate, Time};
 
-/// What became of a packet that reached a link.
+/// The outcome of a packet's arrival at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// The link was idle: this delivery must enter the event queue.
+    /// The link was idle. The caller must schedule this packet's delivery.
     First(Time),
-    /// It follows others.
+    /// The packet follows others, whose delivery is already scheduled.
     Behind,
-    /// It waits for its turn: the choice of who is next must enter the event queue.
+    /// The packet waits. The caller must schedule the choice of the next packet.
     Choose(Time),
-    /// It was lost.
+    /// The packet was dropped.
     Dropped,
-    /// It waits behind others, or was lost with them: some were given up, to be asked for ([`Served::given_up`]).
+    /// The buffer was full, and packets were dropped to make room, possibly this one. [`Served::given_up`] returns
+    /// them.
     Overfull,
 }
 
@@ -67,13 +69,13 @@ impl Admission {
     }
 }
 
-/// Sees packets whose transmission begins on one link, and what is known of packets beside them.
+/// Records packets whose transmission begins on one link.
 pub struct Tap<'a> {
-    /// Who records them.
+    /// The capture that records them.
     pub capture: &'a mut Capture,
-    /// Their selective acks and labels.
+    /// Selective acks and labels of the packets.
     pub sacks: &'a SackPool,
-    /// The link.
+    /// The link's number.
     pub link: u32,
 }
 
@@ -84,20 +86,20 @@ impl Tap<'_> {
     }
 }
 
-/// What stands before the line of a router link.
+/// The queue before the line of a router link.
 #[derive(Clone, Debug)]
 pub enum Port {
     /// One queue.
     Fifo(Fifo<Alone>),
-    /// One queue, of which the router law takes a part.
+    /// One queue that the router law shares with other traffic (soft isolation).
     Soft(Fifo<Soft>),
     /// Acks before data.
     Ranked(Ranked),
-    /// A queue for each class.
+    /// One queue for each class.
     Served(Served),
 }
 
-/// The same expression for each kind.
+/// Evaluates one expression for each kind of port.
 macro_rules! each {
     ($port:expr, $it:ident => $do:expr) => {
         match $port {
@@ -116,12 +118,12 @@ impl Port {
         each!(self, port => &port.laws)
     }
 
-    /// Laws and statistics, to be changed.
+    /// Mutable laws and statistics.
     pub fn laws_mut(&mut self) -> &mut Laws {
         each!(self, port => &mut port.laws)
     }
 
-    /// Packets that wait and are not in the line.
+    /// Number of queued packets that are not in the line's ring.
     #[must_use]
     pub fn held(&self) -> u32 {
         match self {
@@ -131,7 +133,8 @@ impl Port {
         }
     }
 
-    /// Those packets, in the order of their classes and within one in that of their arrival; not those that wait by flows.
+    /// The packets that [`held`](Self::held) counts, ordered by class and then by arrival. Queues with an order by flow
+    /// are left out.
     pub fn before_the_line(&self) -> impl Iterator<Item = &Packet> {
         let served = if let Self::Served(port) = self { Some(port) } else { None };
         let ranked = if let Self::Ranked(port) = self { Some(port) } else { None };
@@ -139,13 +142,13 @@ impl Port {
         served.into_iter().flat_map(Served::waiting_packets).chain(ranked)
     }
 
-    /// What the router law sees.
+    /// The queue as the router law sees it.
     #[must_use]
     pub fn view(&self, now: Time) -> LinkView {
         each!(self, port => port.seen()).view(now)
     }
 
-    /// The buffer is `limit` from now on.
+    /// Sets the buffer to `limit`.
     pub fn set_limit(&mut self, limit: Limit) {
         let buffers = if let Self::Served(port) = self { port.buffers() } else { 1 };
         let laws = self.laws_mut();
@@ -164,7 +167,7 @@ impl Port {
         }
     }
 
-    /// What queue law number `class` sees.
+    /// The queue as queue law number `class` sees it.
     #[must_use]
     pub fn queue_view(&self, class: usize, now: Time) -> LinkView {
         match self {
@@ -176,20 +179,20 @@ impl Port {
         .view(now)
     }
 
-    /// Whether any law wants to know when the capacity changes.
+    /// Whether any law asks for changes of the capacity.
     #[must_use]
     pub fn hears_capacity(&self) -> bool {
         let laws = self.laws();
         (laws.told && laws.router.is_some()) || laws.queue.hears().capacity
     }
 
-    /// A copy of `packet` reaches the link.
+    /// Enqueues a copy of `packet`, or drops it.
     #[inline(always)] // once per packet at a router
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         each!(self, port => port.admit(line, now, packet, tap))
     }
 
-    /// A packet has come in over the medium that the link shares.
+    /// Tells the router law of a packet that arrived over the shared medium.
     pub fn comes_in(&mut self, now: Time, packet: &mut Packet) {
         let view = self.view(now);
         let Laws { router: Some(router), over_medium: true, random, .. } = self.laws_mut() else { return };
@@ -197,14 +200,15 @@ impl Port {
         let (size, mut bits) = (u32::from(packet.size), packet.bits);
         router.on_arrival(view, PacketIn { size, stamp: own.then_some(&packet.stamp), bits });
         if own {
-            // Its bits say what it has passed: the router that sent it.
+            // Bits are not written back: they record routers that the packet has passed, and the sending router has set
+            // its own.
             let packet = PacketOut { size, stamp: &mut packet.stamp, bits: &mut bits };
             router.on_departure(view, packet, || random.uniform());
         }
     }
 
-    /// Catches up with the transmissions that have begun by `now`.
-    #[inline(always)] // mostly there is nothing to catch up with
+    /// Processes the transmissions that have begun by `now`.
+    #[inline(always)] // mostly there is nothing to process
     pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
         match self {
             Self::Fifo(port) => port.advance(line, now, tap),
@@ -220,7 +224,7 @@ impl Port {
         self.laws_mut().account(now);
     }
 
-    /// Bytes that have been transmitted by `now`, to which the link has been settled.
+    /// Bytes transmitted by `now`. The link must have been settled to `now`.
     #[must_use]
     pub fn sent_bytes(&self, line: &Plain, now: Time) -> f64 {
         match self {
@@ -240,12 +244,12 @@ impl Port {
         }
     }
 
-    /// When the law that divides the link first wants to be called, if there is one.
+    /// The first timer of the law that divides the link, if there is one.
     pub fn first_division(&mut self) -> Option<Time> {
         self.split().map(|split| split.first_timer())
     }
 
-    /// The link is divided anew among its classes; returns when that is next due.
+    /// Divides the link anew among its classes. Returns the time of the next division.
     pub fn divide(&mut self, now: Time) -> Option<Time> {
         let flows = self.laws().router.as_ref().and_then(AnyRouter::own_flows);
         if let Some(split) = self.split() {
@@ -262,7 +266,7 @@ impl Port {
         next
     }
 
-    /// The router law hears of the capacity, and of its part where the link is shared by windows.
+    /// Tells the router law the capacity, and its part where the link is shared by windows.
     fn tell_router(&mut self, capacity: Rate, part: Option<(Rate, Rate)>) {
         let Some(router) = &mut self.laws_mut().router else { return };
         router.on_change(LinkChange::Capacity(capacity));
@@ -271,7 +275,7 @@ impl Port {
         }
     }
 
-    /// The laws are told of the capacity as it is known now; returns when to look again.
+    /// Tells the laws the capacity that is known at `now`. Returns when to look again.
     pub fn learn_capacity(&mut self, now: Time) -> Option<Time> {
         let (mut rate, next) = self.laws().capacity.known_at(now);
         let whole = rate;
@@ -292,7 +296,7 @@ impl Port {
         next
     }
 
-    /// The line's rate is `rate` from `now` on, to which the link has been settled.
+    /// Sets the line's rate from `now` on. The link must have been settled to `now`.
     pub fn set_rate(&mut self, line: &mut Plain, now: Time, rate: Rate) {
         let before = self.laws().capacity.clone();
         let gone = line.set_rate(now, &before, rate);
@@ -305,14 +309,14 @@ impl Port {
         self.learn_capacity(now);
     }
 
-    /// What waits for a governed link leaves at `rate` from now on.
+    /// Sets the rate at which packets leave a governed link.
     pub fn shape(&mut self, rate: Rate) {
         if let Self::Served(port) = self {
             port.shape(rate);
         }
     }
 
-    /// When the choice of the next packet is due, if one is.
+    /// When the next packet is to be chosen, if a choice is pending.
     #[must_use]
     pub fn choice(&self, line: &Plain) -> Option<Time> {
         match self {

@@ -2,29 +2,29 @@
 
 use crate::packet::{DATA, Labels, Packet};
 
-/// By what packets are told apart.
+/// How packets are divided into classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Classifier {
     /// The router law's own protocol, and everything else.
     Protocol,
-    /// Nothing: there is one class.
+    /// One class for all packets.
     None,
-    /// Acks and answers, and all that goes the way of the data.
+    /// Acks and answers, and packets in the direction of data.
     Acks,
     /// L4S packets, and all others.
     L4s,
-    /// The labels of their flows.
+    /// The `label` of each packet's flow.
     Labels(Ranks),
 }
 
-/// The labels that a network has, the greatest first.
+/// The labels that a network uses, the greatest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranks {
-    /// How many there are.
+    /// Number of labels.
     count: u8,
-    /// The place of each label among them.
+    /// Rank of each label; 0 is the greatest.
     of: [u8; Labels::COUNT],
-    /// The label at each place.
+    /// The label at each rank.
     labels: [u8; Labels::COUNT],
 }
 
@@ -41,7 +41,7 @@ impl Ranks {
         ("label7", "label7_queue_bytes"),
     ];
 
-    /// Of these labels, of which there is at least one.
+    /// Ranks these labels. There must be at least one.
     #[must_use]
     pub fn new(labels: &[u8]) -> Self {
         let mut ranks = Self { count: 0, of: [0; Labels::COUNT], labels: [0; Labels::COUNT] };
@@ -59,7 +59,7 @@ impl Ranks {
 }
 
 impl Classifier {
-    /// How many classes there are.
+    /// Number of classes.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.names().len()

@@ -1,9 +1,9 @@
-//! How long packets are on their way over a link whose propagation delay is not one for all.
+//! Propagation delay of links on which each packet has its own.
 //!
 //! ```text
 //! delay = max(0, base(t) + jitter)      t: the instant at which the packet leaves the transmitter
 //!
-//! base(t)   the link's `delay`, or what `delays` says of t
+//! base(t)   the link's `delay`, or its `delays` at t
 //! jitter    of mean 0:  uniform   spread (2 U - 1)
 //!                       normal    deviation sqrt(-2 ln U) cos(2 pi V)           (Box and Muller 1958)
 //!                       Pareto    m (U^(-1/a) - a/(a - 1)),  m = deviation (a - 1) sqrt(1 - 2/a)
@@ -14,7 +14,7 @@ use crate::random::Stream;
 use crate::scenario::LinkJitter;
 use flowstamp_laws::units::Time;
 
-/// A link's propagation delay, where each packet has its own.
+/// The propagation delay of a link on which each packet has its own.
 #[derive(Clone, Debug)]
 pub struct OwnDelays {
     constant: Time,
@@ -24,7 +24,7 @@ pub struct OwnDelays {
 }
 
 impl OwnDelays {
-    /// Of a link whose delay is `constant` unless it is `varying`.
+    /// Delays around `varying` if given, else around `constant`.
     #[must_use]
     pub fn new(
         constant: Time,

@@ -1,7 +1,7 @@
 //! A router link that serves in the order of arrival.
 //!
-//! Departures are known on arrival, so a packet goes straight into the ring with the time at which it will reach the far
-//! end, and there is no transmit-complete event. Only the head of the ring is in the event queue.
+//! Departures are known on arrival. A packet goes straight into the ring with its arrival time at the far end, and no
+//! transmit-complete event is needed. Only the head of the ring is in the event queue.
 //!
 //! ```text
 //!   head ............ waiting ............ tail
@@ -9,8 +9,8 @@
 //!     in transmission   be transmitted
 //! ```
 //!
-//! Where a router law or a queue law wants to know who waits, [`Fifo::advance`] catches up with the transmissions that
-//! have begun since the last look, in their order and at their times.
+//! [`Fifo::advance`] processes the transmissions that have begun since the last call, in order and at their own times.
+//! Laws that need the backlog therefore see it as it is.
 
 use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
@@ -23,21 +23,21 @@ use flowstamp_laws::share::{OTHER, OWN};
 use flowstamp_laws::units::Time;
 use std::collections::VecDeque;
 
-/// Whose traffic the router law takes into account.
+/// Which traffic the router law takes into account.
 pub trait Sharing {
-    /// A packet reached the link. Whether the router law hears of it.
+    /// Takes note of an arrival. Returns whether the router law hears of it.
     fn arrives(&mut self, own: bool, packet: &Packet, random: &mut Stream) -> bool;
-    /// It was dropped or marked.
+    /// Takes note that the packet was dropped or marked.
     fn loses(&mut self, own: bool);
-    /// A packet begins to wait.
+    /// Takes note that a packet enters the queue.
     fn enters(&mut self, own: bool, size: u16);
-    /// It has waited.
+    /// Takes note that a packet leaves the queue.
     fn leaves(&mut self, own: bool, size: u16);
-    /// The queue that the law sees, of all that waits.
+    /// The part of the backlog that the router law sees.
     fn seen(&self, all: Backlog) -> Backlog;
 }
 
-/// The law takes all traffic for its own.
+/// The router law counts all traffic as its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone;
 
@@ -58,17 +58,17 @@ impl Sharing for Alone {
     }
 }
 
-/// Soft isolation: one queue for all, in which only the router law keeps to its part.
+/// Soft isolation: one queue for all traffic, in which only the router law's traffic is limited to its part.
 #[derive(Clone, Debug)]
 pub struct Soft {
-    /// Who gets how much.
+    /// The law that divides the capacity between the router law's traffic and other traffic.
     pub split: Box<Split>,
-    /// What waits of each class.
+    /// The backlog of each class.
     pub queues: [Backlog; 2],
 }
 
 impl Soft {
-    /// A link on which nothing waits.
+    /// An empty queue.
     #[must_use]
     pub fn new(split: Split) -> Self {
         Self { split: Box::new(split), queues: [Backlog::default(); 2] }
@@ -100,22 +100,22 @@ impl Sharing for Soft {
 pub struct Fifo<S> {
     /// Laws and statistics.
     pub laws: Laws,
-    /// Whose traffic the router law takes into account.
+    /// Which traffic the router law takes into account.
     pub sharing: S,
     /// When the first waiting packet's transmission begins.
     next_start: Time,
-    /// When the packets that wait arrived: the last ones of the ring.
+    /// Arrival times of the queued packets, which are the last ones of the ring.
     arrived: VecDeque<Time>,
 }
 
 impl<S: Sharing> Fifo<S> {
-    /// A queue in which nothing waits.
+    /// An empty queue.
     #[must_use]
     pub fn new(laws: Laws, sharing: S) -> Self {
         Self { laws, sharing, next_start: Time::ZERO, arrived: VecDeque::new() }
     }
 
-    /// How many packets wait.
+    /// Number of queued packets.
     #[inline]
     #[must_use]
     pub fn waiting(&self) -> u32 {
@@ -129,7 +129,7 @@ impl<S: Sharing> Fifo<S> {
         self.sharing.seen(self.laws.backlog())
     }
 
-    /// Catches up with the transmissions that have begun by `now`. `tap` sees each such packet.
+    /// Processes the transmissions that have begun by `now`. `tap` records each such packet.
     #[inline(always)] // often there are none
     pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
         if self.next_start <= now && !self.arrived.is_empty() {
@@ -156,8 +156,8 @@ impl<S: Sharing> Fifo<S> {
         }
     }
 
-    /// A copy of `packet` reaches the link.
-    #[inline(always)] // where most packets of most networks go
+    /// Enqueues a copy of `packet`, or drops it.
+    #[inline(always)] // the commonest kind of router link
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         line.arrivals += 1;
         self.advance(line, now, tap);
@@ -200,14 +200,14 @@ impl<S: Sharing> Fifo<S> {
         }
     }
 
-    /// Bytes that have been transmitted by `now`, to which the link has been advanced.
+    /// Bytes transmitted by `now`. The link must have been advanced to `now`.
     #[must_use]
     pub fn sent_bytes(&self, line: &Plain, now: Time) -> f64 {
         let under_way = if self.arrived.is_empty() { line.free_at() } else { self.next_start };
         self.laws.sent_bytes(now, under_way, line.in_transmission(now, self.waiting()))
     }
 
-    /// The line's rate has changed, and with it when the packet in transmission has gone.
+    /// Takes over a change of the line's rate: the packet in transmission ends at `gone`.
     pub(super) fn retime(&mut self, gone: Option<Time>) {
         if let Some(gone) = gone {
             self.next_start = gone;

@@ -1,4 +1,4 @@
-//! What becomes of packets that have crossed a link with impairments.
+//! Impairments: loss, copies, marks and extra delays of packets at the end of a link.
 //!
 //! ```text
 //!                    +-- lost
@@ -9,12 +9,14 @@
 //!                                           delay, or several of them
 //! ```
 //!
-//! A link with outages loses what is on its line when it fails, and what leaves the transmitter until it returns.
+//! An outage loses the packets on the line when it begins, and those that leave the transmitter until it ends.
 //!
-//! A link whose packets have delays of their own has none before its end, so that each is drawn as its packet leaves the transmitter.
+//! If packets have delays of their own, the line's propagation delay is zero and each delay is drawn here, for the time
+//! at which the packet left the transmitter.
 //!
-//! Each packet takes the same number of draws whatever is asked for, so that those that are lost are the same with and without
-//! copies and holding back. Loss in bursts, marks and delays have streams of their own for the same reason.
+//! Each packet takes the same number of random draws, whatever impairments are set. So the same packets are lost with
+//! and without copies and reordering. Burst loss, marks and delays have random streams of their own for the same
+//! reason.
 
 use super::delays::OwnDelays;
 use crate::packet::{CONGESTED, DATA, ECN_CAPABLE, Packet};
@@ -25,7 +27,7 @@ use flowstamp_laws::units::Time;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Impairments of a link, and the packets that are aside.
+/// Impairments of a link, and the packets that are delayed by them.
 #[derive(Clone, Debug)]
 pub struct Impaired {
     what: Impairments,
@@ -33,32 +35,33 @@ pub struct Impaired {
     bursts: Option<Bursts>,
     marks: Stream,
     delays: Option<OwnDelays>,
-    /// Packets that have crossed, and the numbers of those to come that are lost: the next is last.
+    /// Number of packets that have crossed. `listed` holds the numbers of the packets still to be lost, the next one
+    /// last.
     crossed: u64,
     listed: Vec<u64>,
-    /// When the link is down, in order; those that are over are dropped as packets come.
+    /// Outages (begin, end) in order. Those that are over are removed as packets arrive.
     outages: VecDeque<(Time, Time)>,
-    /// When the last packet arrives, where order is kept.
+    /// Latest arrival so far, used where order is kept.
     latest: Time,
     aside: BinaryHeap<Aside>,
-    /// Packets that were ever put aside.
+    /// Number of packets ever put aside.
     put_aside: u64,
-    /// What has happened since statistics began.
+    /// Counts since statistics were restarted.
     pub counts: Counts,
-    /// What it did before the statistics began.
+    /// Counts from before the statistics were restarted.
     before: Counts,
 }
 
-/// What has happened at the end of a link.
+/// Counts of what happened at the end of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets lost.
     pub lost: u64,
     /// Copies made.
     pub duplicated: u64,
-    /// Packets held back, copies among them.
+    /// Packets delayed for reordering, including copies.
     pub reordered: u64,
-    /// Packets on another route, copies among them.
+    /// Packets on a detour, including copies.
     pub detoured: u64,
     /// Packets marked.
     pub marked: u64,
@@ -73,7 +76,7 @@ struct Bursts {
 }
 
 impl Bursts {
-    /// Whether a packet is lost. The state that it finds decides, and then may end.
+    /// Whether a packet is lost. The current state decides, and may change afterwards (Gilbert-Elliott model).
     fn lose(&mut self) -> bool {
         let [lost, ends] = [(); 2].map(|()| self.random.uniform());
         let (loss, end) = if self.bad { (self.what.bad, self.what.r) } else { (self.what.good, self.what.p) };
@@ -82,21 +85,21 @@ impl Bursts {
     }
 }
 
-/// What becomes of a packet.
+/// The fate of a packet at the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is lost.
+    /// The packet is lost.
     Lost,
-    /// It goes on.
+    /// The packet goes on.
     Onward {
-        /// So much later.
+        /// Extra delay.
         after: Time,
-        /// So does a copy, so much later.
+        /// Extra delay of a copy, if there is one.
         copy: Option<Time>,
     },
 }
 
-/// A packet that is aside. The first of them is the one that goes on first, or of several at one instant that came first.
+/// A delayed packet. The heap's first is the one that goes on first; ties go to the one that was put aside first.
 #[derive(Clone, Copy, Debug)]
 struct Aside {
     until: Time,
@@ -128,7 +131,7 @@ impl PartialEq for Aside {
 impl Eq for Aside {}
 
 impl Impaired {
-    /// Those of a link in the run of this seed, if it has any. Nothing is aside.
+    /// The impairments of a link, or `None` if it has none. `seed` is the run's.
     #[must_use]
     pub fn new(plan: &LinkPlan, seed: u64) -> Option<Self> {
         let nothing = Impairments::default();
@@ -156,13 +159,13 @@ impl Impaired {
         })
     }
 
-    /// Statistics begin now.
+    /// Restarts the statistics.
     pub fn restart(&mut self) {
         self.before = self.whole_run();
         self.counts = Counts::default();
     }
 
-    /// What it has done since the beginning of the run.
+    /// Counts since the beginning of the run.
     #[must_use]
     pub fn whole_run(&self) -> Counts {
         let (now, before) = (self.counts, self.before);
@@ -175,7 +178,7 @@ impl Impaired {
         }
     }
 
-    /// What becomes of a packet that left the transmitter at `left` and is at the end of the line at `now`.
+    /// Decides the fate of a packet that left the transmitter at `left` and reaches the end of the line at `now`.
     pub fn fate(&mut self, left: Time, now: Time, packet: &mut Packet) -> Fate {
         self.crossed += 1;
         let mut happens = |share: f64| self.random.uniform() < share;
@@ -215,7 +218,7 @@ impl Impaired {
         fate
     }
 
-    /// Whether the link is down as a packet leaves the transmitter, or fails before it arrives.
+    /// Whether the link is down when the packet leaves the transmitter, or fails before it arrives.
     fn is_cut(&mut self, left: Time, arrives: Time) -> bool {
         while self.outages.front().is_some_and(|(_, until)| *until <= left) {
             self.outages.pop_front();
@@ -223,14 +226,14 @@ impl Impaired {
         self.outages.front().is_some_and(|(from, _)| *from <= left || *from < arrives)
     }
 
-    /// Whether a packet goes on at once that is to go on so much later. Where order is kept it does not overtake who goes on at the same
-    /// instant and came before.
+    /// Whether a packet with extra delay `after` goes on at once. Where order is kept, it must not overtake one that
+    /// was put aside for the same instant.
     #[must_use]
     pub fn passes(&self, after: Time) -> bool {
         after == Time::ZERO && (self.aside.is_empty() || !self.what.keep_order)
     }
 
-    /// How much longer the way is of what left the transmitter at `left`, if it took another.
+    /// Extra delay of a packet that left the transmitter at `left`, if a detour was in force then.
     fn detour(&self, left: Time) -> Option<Time> {
         let detours = &self.what.detours;
         let next = detours.partition_point(|detour| detour.until.is_some_and(|until| until <= left));
@@ -243,13 +246,13 @@ impl Impaired {
         self.put_aside += 1;
     }
 
-    /// The packet that goes on at `now`, if there is one.
+    /// Removes a packet whose delay is over by `now`, if there is one.
     pub fn take(&mut self, now: Time) -> Option<Packet> {
         self.aside.peek().filter(|first| first.until <= now)?;
         self.aside.pop().map(|first| first.packet)
     }
 
-    /// Packets that are aside.
+    /// Number of packets put aside.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.aside.len() as u64

@@ -1,4 +1,4 @@
-//! Labels from the queue law of one link to that of the next.
+//! Tests that labels go from the queue law of one link to that of the next.
 
 use super::laws::Laws;
 use super::*;
@@ -10,7 +10,7 @@ use flowstamp_laws::registry::{Header, scripted};
 use flowstamp_laws::router::NoParams;
 use flowstamp_laws::share::{Scheduler, priority::Priority};
 
-/// A link whose queue law hears of labels or not, and writes `label`.
+/// A link whose queue law asks for labels or not, and writes `label`.
 fn link(labels: bool, label: Option<f64>) -> (Plain, Served) {
     let (rate, limit) = (Rate::from_mbps(8.0), Limit::Packets(100));
     let view = QueueView { limit, capacity: rate, mean_packet_bytes: 1000 };
@@ -24,8 +24,8 @@ fn link(labels: bool, label: Option<f64>) -> (Plain, Served) {
     (Plain::new(Service::constant(rate), Time::from_millis(1)), served)
 }
 
-/// Two packets pass the links one after the other, the second of which waits: the labels that each law saw, and with what
-/// the packets arrive in the end.
+/// Sends two packets over the links in turn; the second one waits at each. Returns the labels that each law saw, and
+/// the labels with which the packets arrive.
 fn pass(flags: u8, header: Header, links: &mut [(Plain, Served)]) -> (Vec<Vec<Option<f64>>>, Vec<f64>) {
     let packet = Packet { size: 1000, flags, header, ..Packet::NONE };
     let (mut capture, sacks) = (Capture::default(), SackPool::default());

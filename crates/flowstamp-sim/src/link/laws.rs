@@ -1,4 +1,4 @@
-//! Laws and statistics of a router link, whatever serves it.
+//! Laws and statistics of a router link, common to all kinds of port.
 
 use super::LinkStats;
 use super::plain::Plain;
@@ -12,11 +12,11 @@ use flowstamp_laws::registry::{AnyQueue, AnyRouter};
 use flowstamp_laws::router::{LinkView, PacketIn, PacketOut};
 use flowstamp_laws::units::Time;
 
-/// ECN fields (RFC 3168 section 5): of a packet that may be marked, and of one that is.
+/// ECN codepoints (RFC 3168 section 5): ECT(1) for a packet that may be marked, CE for a marked one.
 const ECT_1: u16 = 1;
 const CE: u16 = 3;
 
-/// What waits somewhere.
+/// A backlog.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Backlog {
     /// Bytes.
@@ -26,21 +26,21 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// A packet begins to wait.
+    /// Takes note that a packet enters the queue.
     #[inline]
     pub fn add(&mut self, size: u16) {
         self.bytes += u64::from(size);
         self.packets += 1;
     }
 
-    /// A packet has waited.
+    /// Takes note that a packet leaves the queue.
     #[inline]
     pub fn take(&mut self, size: u16) {
         self.bytes -= u64::from(size);
         self.packets -= 1;
     }
 
-    /// As a law sees it.
+    /// The backlog as a law sees it.
     #[inline]
     #[must_use]
     pub fn view(self, now: Time) -> LinkView {
@@ -53,33 +53,33 @@ impl Backlog {
 pub struct Laws {
     /// The link's name.
     pub name: String,
-    /// What the link can carry.
+    /// Capacity of the link.
     pub capacity: Capacity,
-    /// The router law is told of that.
+    /// The router law is told the capacity.
     pub told: bool,
     /// The router law marks packets of other protocols.
     pub marks: bool,
-    /// The router law hears of what comes in over a shared medium.
+    /// The router law hears of packets that arrive over the shared medium.
     pub over_medium: bool,
-    /// Buffer.
+    /// Buffer limit.
     pub limit: Limit,
     /// Queue law.
     pub queue: AnyQueue,
     /// Router law.
     pub router: Option<AnyRouter>,
-    /// Randomness of its laws.
+    /// Random stream of the laws.
     pub random: Stream,
-    /// What happened.
+    /// Statistics.
     pub stats: LinkStats,
-    /// Packets whose transmission begins are recorded.
+    /// A capture records packets as their transmission begins.
     pub captured: bool,
-    /// Who is tested, if anybody is.
+    /// Police of the link, if there is one.
     pub police: Option<Box<Police>>,
     backlog: Backlog,
 }
 
 impl Laws {
-    /// Laws of a link, nothing having happened.
+    /// Laws of an idle link.
     #[must_use]
     pub fn new(
         name: String,
@@ -109,7 +109,7 @@ impl Laws {
         }
     }
 
-    /// Bytes that the buffer holds, if packets are of `packet_bytes`.
+    /// Buffer size in bytes, if packets have `packet_bytes`.
     #[must_use]
     pub fn buffer_bytes(&self, packet_bytes: f64) -> f64 {
         match self.limit {
@@ -118,25 +118,25 @@ impl Laws {
         }
     }
 
-    /// Bytes that wait.
+    /// Backlog, bytes.
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {
         self.backlog.bytes
     }
 
-    /// What waits.
+    /// The backlog.
     #[inline]
     pub(super) fn backlog(&self) -> Backlog {
         self.backlog
     }
 
-    /// Whether it is a packet with the router law's header.
+    /// Whether the packet has the router law's header.
     #[inline]
     pub(super) fn is_own(&self, packet: &Packet) -> bool {
         self.router.as_ref().is_some_and(|r| r.header() == packet.header)
     }
 
-    /// The router law, if there is one, hears of an arrival.
+    /// Tells the router law, if there is one, of an arrival.
     #[inline(always)] // most links of most networks have none
     pub(super) fn arrives(&mut self, now: Time, seen: Backlog, packet: &Packet) {
         if self.router.is_some() {
@@ -159,7 +159,8 @@ impl Laws {
         }
     }
 
-    /// The transmission of `packet` begins: the router law stamps it if it is one of its own, else it may mark it.
+    /// Lets the router law stamp `packet` as its transmission begins. A packet of another protocol may be marked
+    /// instead.
     #[inline(always)]
     pub(super) fn stamp(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if self.router.is_some() {
@@ -190,8 +191,8 @@ impl Laws {
         }
     }
 
-    /// Whether a packet may go on, before anybody else hears of it: one of an isolated flow may not, and is lost. Were it input to the router
-    /// law, others would leave room for it all the same.
+    /// Whether the police admits a packet, before router law and queue hear of it. A packet of an isolated flow may be
+    /// dropped. If the router law counted it as input, it would slow other flows for traffic that is not sent.
     #[inline(always)] // most links have no police
     pub(super) fn admits(&mut self, now: Time, packet: &Packet, own: bool) -> bool {
         let Some(police) = self.police.as_mut().filter(|_| own) else { return true };
@@ -202,7 +203,7 @@ impl Laws {
         admitted
     }
 
-    /// The link's own queue law decides on `packet`: the mark that it gets, or `None` if it is lost.
+    /// Lets the link's queue law decide on `packet`. Returns the mark it gets, or `None` if it is dropped.
     #[inline(always)]
     pub(super) fn decide(&mut self, arrival: &Arrival, packet: &Packet) -> Option<u8> {
         let random = &mut self.random;
@@ -210,7 +211,7 @@ impl Laws {
         self.settle_verdict(verdict, packet)
     }
 
-    /// What follows from a queue law's verdict: the mark that the packet gets, or `None` if it is lost.
+    /// Carries out a queue law's verdict on arrival. Returns the mark that the packet gets, or `None` if it is dropped.
     #[inline]
     pub(super) fn settle_verdict(&mut self, verdict: Verdict, packet: &Packet) -> Option<u8> {
         let mut mark = 0;
@@ -229,8 +230,8 @@ impl Laws {
         Some(mark)
     }
 
-    /// The queue law's verdict on a packet that was let in and whose transmission could begin: the mark that it gets, or
-    /// `None` if it is lost after all.
+    /// Carries out a queue law's verdict on departure. Returns the mark that the packet gets, or `None` if it is
+    /// dropped after all.
     pub(super) fn settle_departure(&mut self, verdict: Verdict, packet: &Packet) -> Option<u8> {
         match verdict {
             Verdict::Enqueue => Some(0),
@@ -246,7 +247,7 @@ impl Laws {
         }
     }
 
-    /// A packet begins to wait.
+    /// Takes note that a packet enters the queue.
     #[inline(always)] // likewise
     pub(super) fn enter(&mut self, now: Time, size: u16) {
         self.stats.account(now, self.backlog.bytes);
@@ -254,7 +255,8 @@ impl Laws {
         self.stats.max_queue = self.stats.max_queue.max(self.backlog.bytes);
     }
 
-    /// A packet begins to wait in the place of others that were let in, of which it may be one itself, and are lost, which has been counted.
+    /// Takes note that a packet enters the queue and that `lost` packets were dropped to make room. The new packet may
+    /// be among them. Their drops are already counted.
     pub(super) fn enter_for(&mut self, now: Time, size: u16, lost: Backlog) {
         self.stats.account(now, self.backlog.bytes);
         self.backlog.add(size);
@@ -264,7 +266,7 @@ impl Laws {
         self.stats.accepted_bytes -= lost.bytes as f64;
     }
 
-    /// A packet has waited until `now`.
+    /// Takes note that a packet leaves the queue at `now`.
     #[inline]
     pub(super) fn leave(&mut self, now: Time, size: u16) {
         self.stats.account(now, self.backlog.bytes);
@@ -276,11 +278,11 @@ impl Laws {
         self.stats.account(now, self.backlog.bytes);
     }
 
-    /// Bytes that have been transmitted of those accepted, at `now`, to an opportunity's part on a trace, when the
-    /// transmission of `in_transmission` bytes ends at `under_way`.
+    /// Bytes transmitted by `now`, to within one opportunity of a trace. The transmission of `in_transmission` bytes
+    /// ends at `under_way`.
     pub(super) fn sent_bytes(&self, now: Time, under_way: Time, in_transmission: f64) -> f64 {
         let rest = if under_way > now { self.capacity.bytes_between(now, under_way) } else { 0.0 };
-        // An opportunity of a trace may be larger than the packet that waits for it.
+        // An opportunity of a trace may exceed the packet that uses it.
         let rest = rest.min(in_transmission);
         self.stats.accepted_bytes - self.backlog.bytes as f64 - rest
     }

@@ -1,6 +1,6 @@
-//! What all links have: a transmitter, a propagation delay, and the packets that are on their way.
+//! The part that all links have: a transmitter, a propagation delay, and the packets in flight.
 //!
-//! By itself it is an access link: first in, first out, unlimited, lossless. A router link has a [`super::Port`] in front.
+//! Alone it is an access link: first in, first out, unlimited, lossless. A router link has a [`super::Port`] before it.
 
 use super::Admission;
 use super::ring::{InFlight, Ring};
@@ -8,7 +8,7 @@ use crate::medium::{Capacity, Service};
 use crate::packet::Packet;
 use flowstamp_laws::units::{Rate, Time};
 
-/// A link without laws. One cache line.
+/// A link without laws, in one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Plain {
@@ -30,13 +30,13 @@ impl Plain {
         Self { ring: Ring::default(), service, delay, free_at: Time::ZERO, arrivals: 0 }
     }
 
-    /// Packets in the link: those that wait for the transmitter, in transmission and in flight.
+    /// Number of packets in the link: queued, in transmission and in flight.
     #[must_use]
     pub fn held(&self) -> u32 {
         self.ring.len()
     }
 
-    /// When the transmission of all that was accepted ends.
+    /// When the transmission of the last accepted packet ends.
     #[inline]
     #[must_use]
     pub fn free_at(&self) -> Time {
@@ -53,18 +53,19 @@ impl Plain {
     /// When the transmission of this packet ends.
     #[inline]
     pub(super) fn finish_of(&self, entry: &InFlight) -> Time {
-        // One that was under way when the delay grew has less than the delay behind it.
+        // A packet that was in flight when the delay grew arrives sooner than the new delay after its transmission.
         entry.arrives.saturating_sub(self.delay)
     }
 
-    /// The `back`-th packet from the end, the last being the first.
+    /// The `back`-th packet from the end; 1 is the last.
     #[inline]
     pub(super) fn last(&mut self, back: u32) -> &mut InFlight {
         let position = self.ring.tail().wrapping_sub(back);
         self.ring.at_mut(position)
     }
 
-    /// Bytes of the packet in transmission, behind which `waiting` wait in the line; zero if there is none.
+    /// Bytes of the packet in transmission, with `waiting` packets queued behind it in the ring. Zero if nothing is in
+    /// transmission.
     pub(super) fn in_transmission(&self, now: Time, waiting: u32) -> f64 {
         if self.ring.len() <= waiting {
             return 0.0;
@@ -73,7 +74,7 @@ impl Plain {
         if self.finish_of(entry) > now { f64::from(entry.packet.size) } else { 0.0 }
     }
 
-    /// A copy of `packet` reaches the link.
+    /// Accepts a copy of `packet`.
     #[inline(always)]
     pub fn admit(&mut self, now: Time, packet: &Packet) -> Admission {
         self.arrivals += 1;
@@ -81,7 +82,7 @@ impl Plain {
         Admission::sent(first, entry.arrives)
     }
 
-    /// A packet of `size` bytes reaches the link, and is to be written into its place as if it had been on it.
+    /// Accepts a packet of `size` bytes. The caller writes it into the returned slot as it will be after this link.
     #[inline(always)]
     pub fn admit_place(&mut self, now: Time, size: u16) -> (Admission, &mut Packet) {
         self.arrivals += 1;
@@ -91,10 +92,10 @@ impl Plain {
         (Admission::sent(first, entry.arrives), &mut entry.packet)
     }
 
-    /// An access link on which nothing is lets a packet pass that reaches it at `now`: when it arrives at the far end. If
-    /// that is not at once what becomes of it, it is to be [appended].
+    /// Passes a packet over an empty access link and returns its arrival time at the far end. If the caller does not
+    /// handle the arrival at once, it must [append] the packet.
     ///
-    /// [appended]: Self::append
+    /// [append]: Self::append
     #[inline]
     pub fn pass(&mut self, now: Time, packet: &Packet) -> Time {
         debug_assert!(self.ring.is_empty(), "a packet passes others");
@@ -103,14 +104,14 @@ impl Plain {
         self.free_at + self.delay
     }
 
-    /// A packet that was let pass is on its way after all.
+    /// Puts a packet that [`pass`](Self::pass) has taken into the ring.
     #[inline]
     pub fn append(&mut self, arrives: Time, packet: &Packet) {
         self.ring.push(arrives, packet).packet.next += 1;
     }
 
-    /// Puts a copy of `packet`, whose next link is then the one after this, into the ring. Its transmission can begin
-    /// at `start`. Tells whether it is the only one.
+    /// Appends a copy of `packet` to the ring and advances its route by one link. Transmission can begin at `start`.
+    /// Returns whether it is the only packet in the ring.
     #[inline(always)]
     pub(super) fn transmit(&mut self, start: Time, packet: &Packet) -> (bool, &mut InFlight) {
         self.free_at = self.service.finish(start, u32::from(packet.size));
@@ -120,47 +121,47 @@ impl Plain {
         (first, entry)
     }
 
-    /// The packet that arrives at the far end next; there is one.
+    /// The packet that arrives at the far end next. The link must not be empty.
     #[inline]
     #[must_use]
     pub fn head(&self) -> &Packet {
         &self.ring.head().packet
     }
 
-    /// The packet that arrives `behind` after that, if so many are on their way.
+    /// The packet `behind` positions after the head, if there is one.
     #[inline]
     #[must_use]
     pub fn behind_head(&self, behind: u32) -> Option<&Packet> {
         self.ring.behind_head(behind).map(|entry| &entry.packet)
     }
 
-    /// Takes the packet that arrives at the far end now.
+    /// Removes and returns the packet that arrives at the far end now.
     #[inline]
     pub fn deliver(&mut self) -> &Packet {
         &self.ring.pop().packet
     }
 
-    /// When the next packet arrives at the far end, if one is on its way.
+    /// When the next packet arrives at the far end, if there is one.
     #[inline]
     #[must_use]
     pub fn next_arrival(&self) -> Option<Time> {
         self.ring.first_arrival()
     }
 
-    /// The packet that the air has had arrived at the far end now.
+    /// Lets the head arrive at `now`, on a wireless link whose medium decides when.
     pub fn land(&mut self, now: Time) -> &mut Packet {
         let entry = self.ring.head_mut();
         entry.arrives = now;
         &mut entry.packet
     }
 
-    /// The air has nothing more to do with the last packet: the next one's transmission may begin.
+    /// Frees the transmitter of a wireless link: the next transmission may begin at `now`.
     pub fn release(&mut self, now: Time) {
         self.free_at = now;
     }
 
-    /// The propagation delay is `delay` from `now` on. What is beyond the transmitter has as large a part of the way before it as
-    /// it had, so that nothing overtakes; what is not yet there takes the new time.
+    /// Changes the propagation delay at `now`. A packet in flight has the same fraction of the way left as before, so
+    /// nothing overtakes. A packet that is not yet transmitted takes the new delay.
     pub fn set_delay(&mut self, now: Time, delay: Time) {
         let before = std::mem::replace(&mut self.delay, delay);
         for back in 1..=self.ring.len() {
@@ -175,7 +176,7 @@ impl Plain {
         }
     }
 
-    /// Packets in the line that have not arrived, the next to arrive first, each with the end of its transmission.
+    /// Packets in the ring in the order of arrival, each with the end of its transmission.
     pub fn under_way(&self) -> impl Iterator<Item = (Time, &Packet)> {
         let first = self.ring.tail().wrapping_sub(self.ring.len());
         (0..self.ring.len()).map(move |at| {
@@ -184,8 +185,8 @@ impl Plain {
         })
     }
 
-    /// The transmitter's rate is `rate` from `now` on, where it was as `before` says: what has not left by then leaves
-    /// at other times. Returns when the packet in transmission, if there is one, has gone.
+    /// Changes the transmitter's rate at `now`; `before` is the capacity until then. Queued packets and the one in
+    /// transmission get new departure times. Returns when the packet in transmission has left, if there is one.
     pub(super) fn set_rate(&mut self, now: Time, before: &Capacity, rate: Rate) -> Option<Time> {
         self.service = Service::constant(rate);
         let mut unfinished = 0;

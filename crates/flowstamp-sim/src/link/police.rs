@@ -1,7 +1,8 @@
-//! The police of a router link: who is tested, and what becomes of who fails (Katabi 2002, section 7).
+//! The police of a router link: it tests flows, and isolates those that fail (Katabi 2002, section 7).
 //!
-//! Packets are counted as they arrive, before router law and queue, which hear nothing of what isolation holds back: what is lost was sent all the same. They are told less as they leave,
-//! behind the router. Each flow is a source of its own, as each has hosts of its own.
+//! Packets are counted on arrival, before the router law and the queue. Router law and queue do not see packets that
+//! isolation drops. On departure, after the router law, the packet's feedback is reduced for a test. Each flow counts
+//! as a source of its own, because each has its own hosts.
 
 use crate::packet::{DATA, Packet};
 use flowstamp_laws::Stamp;
@@ -9,55 +10,55 @@ use flowstamp_laws::share::police::{self, Flow, Params, Phase, Trouble, Witnesse
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::BTreeMap;
 
-/// Flows that are kept; beyond, the half that has been quiet the longest is forgotten.
+/// Maximum number of flows tracked. Beyond it, the half that was seen longest ago is forgotten.
 const MOST: usize = 4096;
 
-/// One link's.
+/// The police of one link.
 #[derive(Clone, Debug)]
 pub struct Police {
     params: Params,
     flows: BTreeMap<u64, Entry>,
     witnesses: Witnesses,
     trouble: Trouble,
-    /// Packets that isolation held back.
+    /// Packets that isolation dropped.
     held: u64,
-    /// Those that were tested, in the order of their first tests.
+    /// Flows that were tested, in the order of their first tests.
     pub tested: Vec<Tested>,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     flow: Flow,
-    /// What its packet that left last was told.
+    /// The rate that the flow's last departed packet was told.
     told: Option<Rate>,
     seen: Time,
-    /// Its place in `tested`.
+    /// Index in `tested`.
     place: Option<usize>,
 }
 
 /// A flow that was tested.
 #[derive(Clone, Copy, Debug)]
 pub struct Tested {
-    /// Its number over all users of its slot.
+    /// The flow's identifier: slot and generation.
     pub flow: u64,
-    /// When it was first told to halve, and when it was judged on that.
+    /// When the flow was first told to halve its rate.
     pub told: Time,
-    /// See `told`.
+    /// When the flow was first judged on that test.
     pub judged: Option<Time>,
-    /// When it was first isolated.
+    /// When the flow was first isolated.
     pub isolated: Option<Time>,
-    /// What the law says of it.
+    /// Round-trip time of the flow as the police law measures it, at the first test.
     pub round: Time,
-    /// Tests that have begun.
+    /// Number of tests begun.
     pub tests: u64,
-    /// Isolations.
+    /// Number of isolations.
     pub isolations: u64,
-    /// Packets of it that isolation held back.
+    /// Packets of the flow that isolation dropped.
     pub drops: u64,
 }
 
 impl Police {
-    /// Nobody is known.
+    /// A police that tracks no flow yet.
     #[must_use]
     pub fn new(params: Params) -> Self {
         Self {
@@ -70,7 +71,8 @@ impl Police {
         }
     }
 
-    /// A packet of the router's own protocol arrives at a link that has lost `lost` packets. Whether it may go on.
+    /// Takes note of an arriving packet of the router's own protocol. `lost` is the number of packets that the link has
+    /// dropped. Returns whether the packet may go on.
     pub fn admits(&mut self, now: Time, packet: &Packet, lost: u64) -> bool {
         if packet.flags & DATA == 0 {
             return true;
@@ -108,7 +110,8 @@ impl Police {
         admitted
     }
 
-    /// What the router law is to read in `packet`; `None` if it is input to it, and no more: it would share out to others' loss.
+    /// The stamp that the router law is to read in `packet`. `None` for an isolated flow, which counts as input only:
+    /// the law must not allot a share to a flow whose packets are dropped.
     #[must_use]
     pub fn believed(&self, packet: &Packet) -> Option<Stamp> {
         let mut stamp = packet.stamp;
@@ -122,8 +125,8 @@ impl Police {
         Some(stamp)
     }
 
-    /// Bounds what `packet`, which is about to be stamped, says by what its flow is believed; an isolated flow's says nothing. Returns what it
-    /// said.
+    /// Limits the values in `packet`'s stamp to those that the police believes, before the router law writes to it. An
+    /// isolated flow's stamp loses its RTT. Returns the stamp as it was.
     pub fn bound(&self, packet: &mut Packet) -> Stamp {
         let named = packet.stamp;
         let Some(entry) = self.flows.get(&packet.flow_id()) else { return named };
@@ -136,7 +139,8 @@ impl Police {
         named
     }
 
-    /// A packet leaves, with what the router has written; `named` is what it said before [`Self::bound`].
+    /// Finishes the stamp of a departing packet, after the router law has written to it. `named` is the stamp before
+    /// [`Self::bound`].
     pub fn tell(&mut self, now: Time, packet: &mut Packet, named: &Stamp) {
         let Some(entry) = self.flows.get_mut(&packet.flow_id()) else { return };
         if entry.flow.is_isolated() {
@@ -147,7 +151,7 @@ impl Police {
         packet.header.test(&mut packet.stamp, size, &entry.flow.told(&self.params, now, size));
     }
 
-    /// A flow has left a phase.
+    /// Updates the record of a flow that has left phase `before`.
     fn note(&mut self, id: u64, now: Time, before: Phase) {
         let Some(entry) = self.flows.get_mut(&id) else { return };
         let flow = &entry.flow;

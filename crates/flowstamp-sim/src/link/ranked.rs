@@ -1,9 +1,9 @@
 //! A router link that sends acks before data.
 //!
-//! Who is sent next depends on who has come by then, so that departures of data are not known on arrival; but nobody hears of
-//! them before the packet is at the line's end, or somebody looks. So there is no event of its own: [`Ranked::advance`] catches
-//! up with the transmissions that have begun since the last look, in their order and at their times. While packets wait one is in
-//! transmission, and in the ring, whose head is in the event queue.
+//! The next packet depends on the arrivals until then, so departures of data are not known on arrival. Nobody observes
+//! a departure before the packet reaches the far end, or before a law or a probe looks. So the link needs no event of
+//! its own: [`Ranked::advance`] processes the transmissions that have begun since the last call, in order and at their
+//! own times. While packets are queued, one is in transmission. It is in the ring, whose head is in the event queue.
 
 use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
@@ -13,42 +13,43 @@ use crate::prefetch::prefetch_ahead;
 use flowstamp_laws::units::Time;
 use std::collections::VecDeque;
 
-/// A queue for acks and answers, and one for all that goes the way of the data, before a line. Its queue law hears of arrivals alone.
+/// A queue for acks and answers, and one for packets in the direction of data, before a line. The queue law hears only
+/// of arrivals.
 #[derive(Clone, Debug)]
 pub struct Ranked {
     /// Laws and statistics.
     pub laws: Laws,
-    /// What waits, and since when: acks first.
+    /// Queued packets with their arrival times: acks, then data.
     queues: [VecDeque<(Time, Packet)>; 2],
 }
 
 impl Ranked {
-    /// A link on which nothing waits.
+    /// An empty queue.
     #[must_use]
     pub fn new(laws: Laws) -> Self {
         Self { laws, queues: Default::default() }
     }
 
-    /// How many packets wait.
+    /// Number of queued packets.
     #[inline]
     #[must_use]
     pub fn waiting(&self) -> u32 {
         self.laws.backlog().packets
     }
 
-    /// The queue that the router law sees: all that waits.
+    /// The queue that the router law sees: the whole backlog.
     #[inline]
     #[must_use]
     pub fn seen(&self) -> Backlog {
         self.laws.backlog()
     }
 
-    /// Packets that wait: acks, then data, each in the order of arrival.
+    /// Queued packets: acks, then data, each in the order of arrival.
     pub fn waiting_packets(&self) -> impl Iterator<Item = &Packet> {
         self.queues.iter().flatten().map(|(_, packet)| packet)
     }
 
-    /// Catches up with the transmissions that have begun by `now`. `tap` sees each such packet.
+    /// Processes the transmissions that have begun by `now`. `tap` records each such packet.
     #[inline(always)] // mostly there are none
     pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
         if line.free_at() <= now && self.waiting() > 0 {
@@ -75,7 +76,7 @@ impl Ranked {
         }
     }
 
-    /// A copy of `packet` reaches the link.
+    /// Enqueues a copy of `packet`, begins its transmission, or drops it.
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         line.arrivals += 1;
         self.advance(line, now, tap);

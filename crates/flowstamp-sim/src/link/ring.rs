@@ -1,4 +1,4 @@
-//! Packets on their way, in the order of their arrival at the far end.
+//! Packets in flight, in the order of their arrival at the far end.
 
 use crate::packet::Packet;
 use crate::prefetch::prefetch_ahead;
@@ -13,7 +13,7 @@ pub struct InFlight {
     pub packet: Packet,
 }
 
-/// A queue in an array whose size is a power of two; positions count up for ever.
+/// A queue in an array whose size is a power of two. Positions count up and wrap at 2^32.
 #[derive(Clone, Debug, Default)]
 pub struct Ring {
     slots: Box<[InFlight]>,
@@ -22,14 +22,14 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// How many packets it holds.
+    /// Number of packets.
     #[inline]
     #[must_use]
     pub fn len(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
     }
 
-    /// Whether it holds none.
+    /// Whether there are no packets.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -43,21 +43,21 @@ impl Ring {
         &self.slots[position as usize & (self.slots.len() - 1)]
     }
 
-    /// The packet at a position, to be changed.
+    /// The packet at a position, mutable.
     #[inline]
     pub fn at_mut(&mut self, position: u32) -> &mut InFlight {
         let mask = self.slots.len() - 1;
         &mut self.slots[position as usize & mask]
     }
 
-    /// The head; there is one.
+    /// The head. The ring must not be empty.
     #[inline]
     #[must_use]
     pub fn head(&self) -> &InFlight {
         self.at(self.head)
     }
 
-    /// The packet that is `behind` after the head, if there is one; what comes two after it is brought near.
+    /// The packet `behind` positions after the head, if there is one. The packet two positions further is prefetched.
     #[inline]
     #[must_use]
     pub fn behind_head(&self, behind: u32) -> Option<&InFlight> {
@@ -69,7 +69,7 @@ impl Ring {
         Some(slot)
     }
 
-    /// The head, to be changed; there is one.
+    /// The head, mutable. The ring must not be empty.
     #[inline]
     pub fn head_mut(&mut self) -> &mut InFlight {
         self.at_mut(self.head)
@@ -89,7 +89,7 @@ impl Ring {
         if self.is_empty() { None } else { Some(self.head().arrives) }
     }
 
-    /// Appends a copy of `packet` and gives its place.
+    /// Appends a copy of `packet` and returns its slot.
     #[inline(always)]
     pub fn push(&mut self, arrives: Time, packet: &Packet) -> &mut InFlight {
         let slot = self.place(arrives);
@@ -97,7 +97,7 @@ impl Ring {
         slot
     }
 
-    /// A place at the end, whose packet is to be written.
+    /// Appends a slot, whose packet the caller must write.
     #[inline(always)]
     pub fn place(&mut self, arrives: Time) -> &mut InFlight {
         if self.len() as usize == self.slots.len() {
@@ -119,7 +119,7 @@ impl Ring {
         self.head = head.wrapping_add(1);
         let slot = &self.slots[head as usize & (self.slots.len() - 1)];
         if self.head == self.tail {
-            // Begin again at the start, whose memory is in the cache, instead of going through all of the ring.
+            // Restart at the first slot, whose memory is in the cache, instead of touching the whole ring.
             self.tail = 0;
             self.head = 0;
         } else {

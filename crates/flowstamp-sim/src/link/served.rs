@@ -1,10 +1,10 @@
-//! A router link whose scheduler serves classes in turn.
+//! A router link whose scheduler serves several classes.
 //!
-//! What is sent next is known only when the packet before has gone, so such a link has an event for each packet that
-//! waited. Only what is in transmission or beyond is in the ring.
+//! The next packet is chosen only when the one before has left, so each queued packet costs an event. The ring holds
+//! only packets in transmission or in flight.
 //!
-//! One class alone is served like this where the queue law decides on packets as they leave, or labels them. A packet that
-//! is dropped as it leaves has had its class's turn. A class whose packets wait by flows has an order within it that is theirs.
+//! A single class is served like this where the queue law decides or labels on departure. A packet that is dropped on
+//! departure uses up its class's turn. A class can have an order by flow within it.
 
 use super::classes::Classifier;
 use super::laws::{Backlog, Laws, arrival};
@@ -21,10 +21,11 @@ use flowstamp_laws::share::split::Split;
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use std::collections::VecDeque;
 
-/// A queue law for each class.
+/// Queue laws of a link that has one for each class.
 #[derive(Clone, Debug)]
 struct Divided {
-    /// The law that moves the weights of the classes, of which each has a part of the buffer; without it, each has a buffer of its own.
+    /// The law that sets the weights of the classes; each class then has a part of one buffer. Without it each class
+    /// has a buffer of its own.
     split: Option<Split>,
     laws: Vec<AnyQueue>,
 }
@@ -32,51 +33,51 @@ struct Divided {
 /// Queues of classes before a line.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// Laws and statistics. Its queue law serves all classes together unless the link is divided.
+    /// Laws and statistics. The queue law serves all classes together unless `divided` is set.
     pub laws: Laws,
     hears: Hears,
     classifier: Classifier,
     scheduler: Scheduler,
     queues: Box<[Queue]>,
-    /// Sizes of the queues' first packets.
+    /// Size of the first packet of each queue, bytes.
     heads: Box<[Option<u32>]>,
     weights: Box<[f64]>,
     divided: Option<Box<Divided>>,
-    /// A choice is due when the packet in transmission has gone.
+    /// A choice is pending for when the packet in transmission has left.
     choice_due: bool,
-    /// Who sends next is not for the link alone to say: its medium is shared.
+    /// The medium is shared: the link needs a grant before it sends.
     asks: bool,
     shaper: Option<Shaper>,
-    /// What says when the first packet of the one class may leave, beside the line.
+    /// Token buckets that delay the first packet of the single class, beside the line.
     buckets: Option<Box<Buckets>>,
-    /// The packet that has waited longest makes room for one that arrives.
+    /// A full buffer drops its oldest packet instead of the one that arrives.
     drops_head: bool,
-    /// Selective acks of packets that were given up for others, to be asked for.
+    /// Selective acks of packets that were dropped to make room, until [`Served::given_up`] takes them.
     given_up: Vec<u32>,
 }
 
-/// What spaces the beginnings of transmissions: each is `size / rate` after the one before.
+/// Spaces the starts of transmissions: each comes `size / rate` after the one before.
 #[derive(Clone, Debug, Default)]
 struct Shaper {
-    /// None as long as nobody governs the link.
+    /// `None` until a flow has set the rate.
     rate: Option<Rate>,
-    /// When the last transmission began, and of how many bytes.
+    /// When the last transmission began, and its size in bytes.
     began: Time,
     size: u64,
 }
 
 impl Shaper {
-    /// The next transmission may begin.
+    /// When the next transmission may begin.
     fn next(&self) -> Time {
         let gap = self.rate.map_or(Time::ZERO, |rate| rate.tx_time(Bytes::new(self.size)));
-        // At a rate of next to nothing that is never, until there is another.
+        // At a rate near zero the time overflows: it is then never, until the rate changes.
         self.began.saturating_add(gap).min(Time::from_ps(Time::MAX.as_ps() - 1))
     }
 }
 
 impl Served {
-    /// A link on which nothing waits. With a `split` each class has a queue law like the link's, and the weights are
-    /// the split's; else all have the same weight and one buffer.
+    /// An empty link. With a `split` each class has a queue law like the link's, and the split sets the weights.
+    /// Otherwise all classes have the same weight and one buffer.
     #[must_use]
     pub fn new(laws: Laws, classifier: Classifier, scheduler: Scheduler, split: Option<Split>) -> Self {
         let classes = classifier.classes();
@@ -109,7 +110,7 @@ impl Served {
         served
     }
 
-    /// The same link, which is not divided, with a queue law and a buffer like the link's for each class.
+    /// Returns this undivided link with a queue law and a buffer like the link's for each class.
     #[must_use]
     pub fn apart(mut self) -> Self {
         let laws = vec![self.laws.queue.clone(); self.queues.len()];
@@ -118,25 +119,25 @@ impl Served {
         self
     }
 
-    /// How many buffers like the link's there are.
+    /// Number of buffers of the link's size.
     #[must_use]
     pub fn buffers(&self) -> u32 {
         self.divided.as_ref().filter(|d| d.split.is_none()).map_or(1, |d| d.laws.len() as u32)
     }
 
-    /// The same link, of one class, whose packets leave as the buckets say.
+    /// Returns this link of one class with token buckets that shape its departures.
     #[must_use]
     pub fn shaped(self, buckets: Buckets) -> Self {
         Self { buckets: Some(Box::new(buckets)), ..self }
     }
 
-    /// The same link, of one class, in which what waits longest makes room for what arrives.
+    /// Returns this link of one class with a buffer that drops its oldest packet when full.
     #[must_use]
     pub fn dropping_head(self) -> Self {
         Self { drops_head: true, ..self }
     }
 
-    /// The same link, if it is divided, with `law` in the place of the first class's queue law.
+    /// Returns this link with `law` as the first class's queue law, if it is divided.
     #[must_use]
     pub fn with_first(mut self, law: AnyQueue) -> Self {
         if let Some(divided) = &mut self.divided {
@@ -145,7 +146,7 @@ impl Served {
         self
     }
 
-    /// The queue laws that hear of it are told of the capacity: where the link is divided, each of its class's part.
+    /// Tells the queue laws the capacity, if they ask for it. On a divided link each hears its class's part.
     pub(super) fn tell(&mut self, rate: Rate) {
         if !self.laws.queue.hears().capacity {
             return;
@@ -157,14 +158,14 @@ impl Served {
         }
     }
 
-    /// The same link with weights that stay.
+    /// Returns this link with constant weights.
     #[must_use]
     pub fn weighing(mut self, weights: [f64; 2]) -> Self {
         self.weights = weights.into();
         self
     }
 
-    /// The same link, which is not divided, with packets of each class that wait by flows.
+    /// Returns this undivided link with each class served by flow.
     #[must_use]
     pub fn by_flow(mut self, flows: &FqCodel<Waiting>) -> Self {
         for queue in &mut self.queues {
@@ -173,34 +174,34 @@ impl Served {
         self
     }
 
-    /// The same link on a shared medium: each packet waits until it is granted.
+    /// Returns this link on a shared medium: each packet waits for a grant.
     #[must_use]
     pub fn asking(self) -> Self {
         Self { asks: true, ..self }
     }
 
-    /// The same link with a rate below its own that somebody governs.
+    /// Returns this link with a shaper whose rate a flow sets.
     #[must_use]
     pub fn governed(self) -> Self {
         Self { shaper: Some(Shaper::default()), ..self }
     }
 
-    /// What waits leaves at `rate` from now on.
+    /// Sets the shaper's rate.
     pub(super) fn shape(&mut self, rate: Rate) {
         if let Some(shaper) = &mut self.shaper {
             shaper.rate = Some(rate);
         }
     }
 
-    /// When the line is free for the next transmission.
+    /// When the next transmission may begin: line, shaper and token buckets allow it.
     fn ready(&self, line: &Plain) -> Time {
         let paced = self.shaper.as_ref().map_or(line.free_at(), |shaper| shaper.next().max(line.free_at()));
         self.heads[0].map_or(paced, |size| self.conforms(size).max(paced))
     }
 
-    /// When there are tokens for a packet of `size` bytes.
+    /// When the buckets hold enough tokens for a packet of `size` bytes.
     fn conforms(&self, size: u32) -> Time {
-        // At a rate of next to nothing that is never.
+        // At a rate near zero the time overflows: it is then never.
         let never = Time::from_ps(Time::MAX.as_ps() - 1);
         self.buckets.as_ref().map_or(Time::ZERO, |buckets| buckets.ready(size).min(never))
     }
@@ -211,7 +212,7 @@ impl Served {
         }
     }
 
-    /// Packets that wait in the order of arrival.
+    /// Queued packets of the classes that are served in the order of arrival.
     pub fn waiting_packets(&self) -> impl Iterator<Item = &Packet> {
         self.queues.iter().flat_map(|queue| {
             let packets = if let Order::Arrival(packets) = &queue.order { Some(packets) } else { None };
@@ -219,13 +220,13 @@ impl Served {
         })
     }
 
-    /// Packets that wait.
+    /// Number of queued packets.
     #[must_use]
     pub fn waiting(&self) -> u32 {
         self.queues.iter().map(|q| q.backlog.packets).sum()
     }
 
-    /// The queue that the router law sees: where the link is divided, its own class's.
+    /// The queue that the router law sees. On a divided link it is that of the law's own class.
     #[must_use]
     pub fn seen(&self) -> Backlog {
         let splits = self.divided.as_ref().is_some_and(|divided| divided.split.is_some());
@@ -237,7 +238,7 @@ impl Served {
         self.divided.as_mut().and_then(|d| d.split.as_mut())
     }
 
-    /// The running period of the law that divides the link has ended; returns when the next one does.
+    /// Ends the current period of the law that divides the link. Returns when the next one ends.
     pub(super) fn divide(&mut self, now: Time) -> Option<Time> {
         let next = self.split().map(|split| split.on_timer(now));
         self.weigh();
@@ -286,8 +287,9 @@ impl Served {
 
     /// The queue as the queue law of `class` sees it.
     ///
-    /// Where the link is divided each class has its part of the buffer, or one with little of the link would wait for many
-    /// buffers' time: to its queue law a queue is as long as it would be if the class had all of the link.
+    /// On a divided link the class has a part of the buffer in proportion to its share. Its queue law therefore sees
+    /// the backlog divided by that share. With the whole buffer, a class with a small share would wait for many times
+    /// the buffer's delay.
     pub(super) fn seen_by(&self, class: usize) -> Backlog {
         let Some(divided) = &self.divided else { return self.laws.backlog() };
         let Some(split) = &divided.split else { return self.queues[class].backlog };
@@ -296,7 +298,7 @@ impl Served {
         Backlog { bytes: (bytes as f64 / part) as u64, packets: (f64::from(packets) / part) as u32 }
     }
 
-    /// A copy of `packet` reaches the link.
+    /// Enqueues a copy of `packet`, begins its transmission, or drops it.
     #[cold]
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         line.arrivals += 1;
@@ -334,8 +336,8 @@ impl Served {
                 let random = &mut laws.random;
                 let mut verdict = divided.laws[class].on_arrival(&arrival, || random.uniform());
                 let split = &mut divided.split;
-                // Of a part that has become smaller more may wait than it has room for, and another's has grown meanwhile: the
-                // buffer is that of all.
+                // A class whose part has shrunk may hold more than its part of the buffer while another's part has
+                // grown. The sum must still fit into the buffer.
                 let Backlog { bytes, packets } = laws.backlog();
                 if arrival.idle_since.is_none() && !laws.limit.admits(bytes, packets, size) {
                     verdict = Verdict::Drop;
@@ -360,7 +362,7 @@ impl Served {
             Order::Flows(flows) => {
                 flows.enqueue(packet.flow_id(), waiting);
                 if at_once {
-                    // A flow whose packets need not wait has had its turn all the same.
+                    // The packet still passes through FQ-CoDel, so that its flow uses up its turn.
                     let Some((waiting, verdict)) = flows.dequeue(now) else { return Admission::Dropped };
                     let mark = self.laws.settle_departure(verdict, &waiting.packet);
                     return self.begin(line, now, &waiting, mark, tap);
@@ -392,11 +394,11 @@ impl Served {
         }
     }
 
-    /// A packet of `size` waits with those of its flow.
+    /// Accounts for a packet of `size` bytes that has joined its flow's queue.
     fn waits_by_flow(&mut self, line: &Plain, now: Time, size: u16) -> Admission {
         let Backlog { bytes, packets } = self.laws.backlog();
         if !self.laws.limit.admits(bytes, packets, u32::from(size)) {
-            // Others wait, or the law would not have let it in: a choice is due already.
+            // The queue was not empty, or the law would have dropped the packet. So a choice is already pending.
             self.make_room(now, size);
             return Admission::Overfull;
         }
@@ -408,8 +410,8 @@ impl Served {
         }
     }
 
-    /// A packet of `size` has joined those for which there is room: of all classes' flows the longest gives up packets until the rest
-    /// fits. It may be among them.
+    /// Drops packets until the backlog fits the buffer again, after a packet of `size` bytes has joined. Packets come
+    /// from the longest flow of all classes, or from the head of the longest class. The new packet may be among them.
     #[cold]
     fn make_room(&mut self, now: Time, size: u16) {
         let mut rest = self.laws.backlog();
@@ -440,7 +442,7 @@ impl Served {
         self.laws.enter_for(now, size, lost);
     }
 
-    /// Selective acks of packets that have been given up for others since this was asked.
+    /// Takes the selective acks of packets that were dropped to make room since the last call.
     pub fn given_up(&mut self) -> impl Iterator<Item = u32> {
         self.given_up.drain(..)
     }
@@ -453,8 +455,7 @@ impl Served {
         }
     }
 
-    /// The queue law's last word on a packet of `class` whose transmission could begin: the mark that it gets, or `None` if
-    /// it is lost.
+    /// The queue law's verdict on departure for a packet of `class`: the mark it gets, or `None` if it is dropped.
     fn leaves(&mut self, now: Time, class: usize, waiting: &Waiting) -> Option<u8> {
         if !self.hears.departures {
             return Some(0);
@@ -486,7 +487,7 @@ impl Served {
         self.laws.settle_departure(verdict, packet)
     }
 
-    /// The transmission of a packet begins with the mark that it gets, unless it is lost.
+    /// Begins the transmission of a packet with `mark`, or drops the packet if `mark` is `None`.
     fn begin(
         &mut self,
         line: &mut Plain,
@@ -513,8 +514,8 @@ impl Served {
         Admission::sent(first, entry.arrives)
     }
 
-    /// The line is free: the scheduler chooses the next packet. Returns what became of it and its selective acks; `None` if
-    /// nothing waits. After one that was dropped the line is still free.
+    /// Lets the scheduler choose the next packet, when the line is free. Returns its outcome and its selective acks, or
+    /// `None` if the queue is empty. After a drop the line is still free.
     pub fn choose(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) -> Option<(Admission, u32)> {
         let class = self.scheduler.pick(&self.heads, &self.weights);
         let chosen = class.and_then(|c| Some((c, self.queues[c].take(now)?)));
@@ -534,7 +535,7 @@ impl Served {
         Some((admission, waiting.packet.sack))
     }
 
-    /// When the next choice is due, if one is.
+    /// When the next packet is to be chosen, if a choice is pending.
     pub(super) fn choice(&self, line: &Plain) -> Option<Time> {
         self.choice_due.then(|| self.ready(line))
     }

@@ -1,4 +1,4 @@
-//! What happened on a router link.
+//! Statistics of a router link.
 
 use crate::delays::{Delays, bin};
 use crate::packet::{DATA, Packet};
@@ -9,11 +9,11 @@ use flowstamp_laws::units::Time;
 pub struct LinkStats {
     /// Packets that reached the link.
     pub arrivals: u64,
-    /// Bytes that were let in; at the end of warm-up, the part of them that was still to be sent.
+    /// Bytes accepted since statistics began. At the end of warm-up the bytes still to be sent are carried over.
     pub accepted_bytes: f64,
-    /// Packets lost.
+    /// Packets dropped.
     pub drops: u64,
-    /// Those of them that were no data, nor went the way of data: acks and answers.
+    /// Dropped packets that were acks or answers to control packets.
     pub ack_drops: u64,
     /// Packets marked.
     pub marks: u64,
@@ -21,16 +21,16 @@ pub struct LinkStats {
     pub max_queue: u64,
     /// Time spent at each queue length.
     pub queue_times: QueueTimes,
-    /// How long packets waited before their transmission began.
+    /// Queueing delay of each packet before its transmission began.
     pub waits: Delays,
-    /// Up to when the last two are known.
+    /// `queue_times` is complete up to this time.
     accounted: Time,
-    /// What was counted before the statistics began anew.
+    /// Counts from before the statistics were restarted.
     before: [u64; 4],
 }
 
 impl LinkStats {
-    /// The queue has been `queue_bytes` since the last call, until `now`.
+    /// Records that the queue held `queue_bytes` from the last call until `now`.
     #[inline]
     pub fn account(&mut self, now: Time, queue_bytes: u64) {
         let span = now - self.accounted;
@@ -38,24 +38,24 @@ impl LinkStats {
         self.accounted = now;
     }
 
-    /// Forgets all that was, as of `now`, with `queue_bytes` waiting.
+    /// Restarts the statistics at `now`, with `queue_bytes` in the queue.
     pub fn restart(&mut self, now: Time, queue_bytes: u64) {
         *self = Self { accounted: now, max_queue: queue_bytes, before: self.whole_run(), ..Self::default() };
     }
 
-    /// A packet is lost.
+    /// Counts a dropped packet.
     pub fn lose(&mut self, packet: &Packet) {
         self.drops += 1;
         self.ack_drops += u64::from(packet.flags & DATA == 0);
     }
 
-    /// Arrivals, drops, drops of acks and marks since the statistics began anew.
+    /// Arrivals, drops, drops of acks and marks since statistics were restarted.
     #[must_use]
     pub fn counts(&self) -> [u64; 4] {
         [self.arrivals, self.drops, self.ack_drops, self.marks]
     }
 
-    /// The same since the beginning of the run.
+    /// Arrivals, drops, drops of acks and marks since the beginning of the run.
     #[must_use]
     pub fn whole_run(&self) -> [u64; 4] {
         let [now, before] = [self.counts(), self.before];
@@ -63,8 +63,8 @@ impl LinkStats {
     }
 }
 
-/// Time spent at each queue length, in bins of at most a sixteenth of the length. Each bin keeps the mean of the lengths in it, so that a
-/// percentile is a length that the queue had, on average, and no edge of a bin.
+/// Time spent at each queue length, in bins of at most a sixteenth of the length. Each bin keeps the mean of its
+/// lengths, so a percentile is a mean of lengths that occurred, not the edge of a bin.
 #[derive(Clone, Debug, Default)]
 pub struct QueueTimes {
     bins: Vec<TimeAt>,
@@ -74,7 +74,7 @@ pub struct QueueTimes {
 struct TimeAt {
     /// Picoseconds.
     time: u64,
-    /// Byte-picoseconds: whole ones, as of the whole queue.
+    /// Sum of queue length times duration, byte-picoseconds.
     integral: u128,
 }
 
@@ -90,13 +90,14 @@ impl QueueTimes {
         bin.integral += u128::from(bytes) * u128::from(span.as_ps());
     }
 
-    /// Byte-picoseconds in all.
+    /// Sum over all bins, byte-picoseconds.
     #[must_use]
     pub fn integral(&self) -> u128 {
         self.bins.iter().map(|bin| bin.integral).sum()
     }
 
-    /// The length that the queue did not exceed for this share of the time, bytes: the mean of those within a sixteenth of it.
+    /// The queue length, bytes, that was not exceeded for this share of the time: the mean of its bin, so within a
+    /// sixteenth.
     #[must_use]
     pub fn quantile(&self, share: f64) -> f64 {
         let total: u64 = self.bins.iter().map(|bin| bin.time).sum();

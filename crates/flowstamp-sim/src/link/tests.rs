@@ -1,5 +1,5 @@
-//! Served links against what must hold of any: packets are conserved, in the order of their class, and the transmitter
-//! never rests while one waits.
+//! Property tests of served links: packets are conserved, leave in the order of their class, and the transmitter never
+//! rests while a packet is queued.
 
 use super::*;
 use crate::medium::{Capacity, Service};
@@ -32,7 +32,7 @@ fn served(scheduler: Scheduler, rate: Rate, limit: Limit) -> (Plain, Served) {
     (Plain::new(Service::constant(rate), DELAY), Served::new(laws, Classifier::Acks, scheduler, None))
 }
 
-/// A packet that came and went.
+/// A packet that passed.
 #[derive(Clone, Copy, Debug)]
 struct Passed {
     seq: u32,
@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// Nothing but the packet in transmission, and acks before it, keeps an ack waiting.
+    /// An ack waits only for the packet in transmission and for earlier acks.
     #[test]
     fn acks_wait_for_no_data(arrivals in arrivals()) {
         let (passed, _) = pass(Scheduler::Priority(Priority), Limit::Packets(1000), &arrivals);
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// Four classes, of which none but the first may keep the others waiting for ever.
+/// Four classes. Only the first may delay the others indefinitely.
 #[test]
 fn schedulers_serve_any_number_of_classes() {
     let heads = [None, Some(100), Some(100), Some(100)];
@@ -153,15 +153,15 @@ fn schedulers_serve_any_number_of_classes() {
         by_wfq[wfq.pick().expect("three wait")] += 1;
     }
     assert_eq!(by_drr, [0, 100, 200, 400]);
-    // Within a packet of each.
+    // To within one packet of each.
     for (class, sent) in by_wfq.iter().enumerate().skip(1) {
         let fair = 100.0 * weights[class];
         assert!((f64::from(*sent) - fair).abs() <= 2.0, "{by_wfq:?}");
     }
 }
 
-/// On a divided link each class's law is told its part of the capacity: all of it at first, as the other may leave everything; the
-/// weight when the other takes all.
+/// On a divided link each class's law is told its part of the capacity: all of it at first, because the other class may
+/// send nothing, and its weight once the other class takes all.
 #[test]
 fn each_classs_law_is_told_its_part_of_the_capacity() {
     let (rate, limit) = (Rate::from_mbps(8.0), Limit::Packets(1000));

@@ -1,4 +1,4 @@
-//! Packets of one class that wait.
+//! The queue of one class.
 
 use super::laws::Backlog;
 use crate::packet::{ECN_CAPABLE, Packet};
@@ -7,7 +7,7 @@ use flowstamp_laws::queue::fq_codel::{FqCodel, Waits};
 use flowstamp_laws::units::Time;
 use std::collections::VecDeque;
 
-/// A packet, and since when it waits.
+/// A queued packet, and the time at which it was queued.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     pub(super) since: Time,
@@ -26,16 +26,16 @@ impl Waits for Waiting {
     }
 }
 
-/// In which order packets of one class go.
+/// The order in which packets of one class leave.
 #[derive(Clone, Debug)]
 pub(super) enum Order {
-    /// As they came.
+    /// In the order of arrival.
     Arrival(VecDeque<Waiting>),
-    /// By their flows.
+    /// By flow, as FQ-CoDel serves them.
     Flows(Box<FqCodel<Waiting>>),
 }
 
-/// What waits of one class.
+/// The queue of one class.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     pub order: Order,
@@ -43,7 +43,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// The size of the packet that is next. Who that is among flows is known as it leaves: a scheduler that looks at sizes cannot serve them.
+    /// Size of the next packet, bytes. With an order by flow it is 0, because the packet is chosen only when it leaves.
+    /// Such a class therefore cannot have a scheduler that looks at sizes.
     pub fn head(&self) -> Option<u32> {
         match &self.order {
             Order::Arrival(packets) => packets.front().map(|w| u32::from(w.packet.size)),
@@ -51,7 +52,7 @@ impl Queue {
         }
     }
 
-    /// Takes the packet that is next; and what becomes of it, where that goes by flows.
+    /// Takes the next packet. With an order by flow it comes with FQ-CoDel's verdict.
     pub fn take(&mut self, now: Time) -> Option<(Waiting, Option<Verdict>)> {
         let (waiting, verdict) = match &mut self.order {
             Order::Arrival(packets) => (packets.pop_front()?, None),
@@ -64,7 +65,7 @@ impl Queue {
         Some((waiting, verdict))
     }
 
-    /// Bytes of the longest flow.
+    /// Bytes queued of the longest flow, or of the class where there is no order by flow.
     pub fn longest_bytes(&self) -> u64 {
         match &self.order {
             Order::Arrival(_) => self.backlog.bytes,
