@@ -15,7 +15,7 @@ pub use header::{Encoding, Throughput, View, Window};
 pub use router::Router;
 pub use sender::Sender;
 
-/// What routers are told of RTTs.
+/// The parameters of RTTs that the network layout fills in for any XCP router.
 fn open<'a>(max_rtt: &'a mut Option<Time>, initial_interval: &'a mut Option<Time>) -> Open<'a> {
     Open {
         longest_rtt: Some(LongestRtt { name: "max_rtt", value: max_rtt, usual: shares::MAX_RTT }),

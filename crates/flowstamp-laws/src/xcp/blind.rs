@@ -1,7 +1,7 @@
-//! XCP-b: XCP's router on a link whose capacity nobody knows. It goes by how fast its queue grows.
+//! XCP-b: an XCP router for links of unknown capacity. It controls by how fast its queue grows.
 //!
-//! Abrantes and Ricardo 2006, section 3. The fairness controller is XCP's own ([`super::shares`]); every control interval of `d`
-//! seconds, the average RTT, the aggregate feedback is, in bytes/s,
+//! Abrantes and Ricardo 2006, section 3. The fairness controller is XCP's own ([`super::shares`]). In every control
+//! interval of `d` seconds, the average RTT, the aggregate feedback in bytes/s is
 //!
 //! ```text
 //!   F = -alpha dq / d - beta (q - kappa) / d             eqs. 6 and 9      the link is busy
@@ -9,34 +9,39 @@
 //!   F = -alpha dq s / d - beta (q - kappa) s / d         eq. 13            q, kappa in packets, of mean size s
 //! ```
 //!
-//! `q` is the persistent queue, the least in the control interval, `dq` what it grew by since the interval before, `kappa` the
-//! length at which it is to rest, so that its speed can be seen in both directions. A busy link has `dq / d = y - C`, so eq. 6 is XCP's
-//! eq. 1. The link is under-used
+//! `q` is the persistent queue: the least queue in the control interval. `dq` is its growth since the interval
+//! before. `kappa` is its length in equilibrium, above zero so that the queue's speed shows in both directions. A
+//! busy link has `dq / d = y - C`, so eq. 6 is XCP's eq. 1. The link is under-used
 //!
 //! ```text
 //!   where lambda < tau kappa,   lambda = w q + (1 - w) lambda,   tau = (1 - w)^n       eqs. 10 to 12
 //!   or after n intervals in a row without a queue                                      eq. 9
 //! ```
 //!
-//! with `n >= pi alpha / beta`, as long as the loop's oscillation leaves the queue empty (section 3.1). With `chi <= 1 / (5 - alpha - beta)`
-//! what eq. 7 hands out before the queue shows it fills no more than `Qmax` (figure 4), for a capacity that stays and senders with windows: of
-//! rates that obey an RTT later the least queue of an interval would tell too late (`flowstamp-fluid`'s `control::blind`).
+//! with `n >= pi alpha / beta`, the time for which the loop's oscillation leaves the queue empty (section 3.1). With
+//! `chi <= 1 / (5 - alpha - beta)`, the feedback of eq. 7 fills no more than `Qmax` before the queue shows it (figure
+//! 4). This bound holds for a constant capacity and for senders with windows. For rates that react an RTT later, the
+//! least queue of an interval shows too late (`flowstamp-fluid`'s `control::blind`).
 //!
-//! On a half-duplex medium (section 5) what comes in takes of the same time on the air as what goes out, and acks for data that came
-//! in wait in this queue: data that come in are counted and stamped like those that leave.
+//! On a half-duplex medium (section 5) incoming data use the same air time as outgoing data, and their acks wait in
+//! this queue. The router therefore counts and stamps incoming data like outgoing data.
 //!
-//! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to `max_rtt`. How long an under-used link takes to fill goes by its capacity
-//! over `Qmax / d`: it may be many intervals where the buffer is a small part of the bandwidth-delay product (figure 5).
+//! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to `max_rtt`. The time to fill an under-used link grows with its
+//! capacity over `Qmax / d`. It may be many intervals where the buffer is a small part of the bandwidth-delay product
+//! (figure 5).
 //!
-//! Deviations (paper says / we do / because), beside those of [`super::router`] that concern the shares (1 to 5, 7, 8):
-//! 1. Eq. 6 as it is / at most `chi Qmax / d` / a queue that falls by much in one interval would be given more than eq. 7 gives,
-//!    and figure 4's bound would not hold.
-//! 2. `s`, the mean size of what waits / of what came in the last interval, where nothing waits / there is no other.
-//! 3. Nothing on how the counter begins / as if `n` intervals had gone by / before the first packet the link was idle.
-//! 4. `Qmax` is a number that is set / the link's buffer, where it is not / that is what must not overflow. A buffer in packets
-//!    counts as so many full ones.
-//! 5. `tau = (1 - w)^n`, 0.178 for `n = 6` / by a billionth more / from a queue that rested at `kappa`, `n` intervals without one
-//!    lead to this border exactly, and not below it.
+//! Deviations (paper says / we do / because), in addition to those of [`super::router`] that concern the shares (1 to
+//! 5, 7, 8):
+//! 1. Eq. 6 has no upper bound / at most `chi Qmax / d` / for a queue that falls by much in one interval it would
+//!    exceed eq. 7, and figure 4's bound would not hold.
+//! 2. `s` is the mean size of queued packets / where none is queued, it is that of the packets that arrived in the
+//!    last interval / there is no other size.
+//! 3. Nothing on how the counter begins / it begins as if `n` intervals without a queue had passed / before the first
+//!    packet the link was idle.
+//! 4. `Qmax` is a given number / where it is not given, it is the link's buffer / the buffer must not overflow. A
+//!    buffer in packets counts as that many full packets.
+//! 5. `tau = (1 - w)^n`, 0.178 for `n = 6` / ours is a billionth larger / from a queue at `kappa`, `n` intervals
+//!    without a queue lead exactly to this threshold, and not below it.
 //! 6. `beta` is 0.2263 here and 0.226 in Katabi 2002 / 0.2263 / `chi` follows from it.
 
 use super::header::Encoding;
@@ -163,17 +168,17 @@ impl Params {
     }
 }
 
-/// The law's state on one link.
+/// State of the law on one link.
 #[derive(Clone, Debug)]
 pub struct Router<E> {
     params: Params,
     shares: Shares<E>,
     /// `Qmax`, bytes.
     q_max: f64,
-    /// `q` of the last decision, bytes and packets.
+    /// `q` at the last decision, in bytes and in packets.
     persistent_bytes: f64,
     persistent_packets: f64,
-    /// Least queue seen since.
+    /// Least queue seen since the last decision.
     min_bytes: u64,
     min_packets: u32,
     /// `lambda`, in the unit of `kappa`.
@@ -181,7 +186,7 @@ pub struct Router<E> {
     /// Intervals in a row without a queue.
     empty: f64,
     under_used: bool,
-    /// Packets and bytes that came in this interval.
+    /// Packets and bytes that arrived in this interval.
     packets: u64,
     bytes: u64,
     /// `s`, bytes.
@@ -189,25 +194,25 @@ pub struct Router<E> {
 }
 
 impl<E: Encoding> Router<E> {
-    /// What may still be given and taken in this interval, bytes/s.
+    /// What this interval may still give and take, in bytes/s: the residues.
     #[must_use]
     pub fn residues(&self) -> (f64, f64) {
         self.shares.residues()
     }
 
-    /// How long the running interval lasts, seconds.
+    /// Length of the running interval, seconds.
     #[must_use]
     pub fn interval_s(&self) -> f64 {
         self.shares.interval_s()
     }
 
-    /// The link counts as under-used.
+    /// Whether the link counts as under-used.
     #[must_use]
     pub const fn under_used(&self) -> bool {
         self.under_used
     }
 
-    /// `chi Qmax`, bytes: what an interval hands out at the most.
+    /// `chi Qmax` in bytes: the most that an interval hands out.
     #[must_use]
     pub fn most_bytes(&self) -> f64 {
         self.params.chi() * self.q_max
@@ -319,7 +324,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
         }
     }
 
-    /// It goes by its queue, whatever the capacity is.
+    /// Ignores changes of the capacity: the law controls by its queue alone.
     fn on_change(&mut self, change: LinkChange<'_, Params>) {
         let LinkChange::Params(params) = change else { return };
         if let Some(q_max) = params.q_max {

@@ -1,29 +1,31 @@
-//! An XCP macro-flow between two edges of a core cloud: what the ingress lets into the cloud for many flows together.
+//! An XCP macro-flow between two edges of a core cloud: the ingress admits the traffic of many flows together.
 //!
-//! Katabi 2002, section 8.1. The ingress keeps a window `W` for the macro-flow. Once in a round trip to the egress and back a control
-//! packet goes through the cloud and brings feedback for the whole window, and the macro-flow's queue is served at
+//! Katabi 2002, section 8.1. The ingress keeps a window `W` for the macro-flow. Once per round trip, a control packet
+//! crosses the cloud to the egress and back, and brings feedback for the whole window. The ingress serves the
+//! macro-flow's queue at
 //!
 //! ```text
 //!   rate = W / rtt,    W = max(W + H_feedback, s)
 //! ```
 //!
-//! Of `n` micro-flows it has the price `n` (section 6): the control packet carries `H_cwnd = W / n`, the round trip and as its wish what
-//! is missing to the edge link's capacity. It stands for a window's packets. To routers its size is `n H_cwnd = W`, so that what
-//! it gets is what these would get together (eqs. 3, 6 and 9):
+//! A macro-flow of `n` micro-flows has the price `n` (section 6). The control packet carries `H_cwnd = W / n`, the
+//! round trip, and as its wish the window that is missing to reach the edge link's capacity. The packet stands for a
+//! whole window of packets. Routers take its size as `n H_cwnd = W`, so that it gets what these packets would get
+//! together (eqs. 3, 6 and 9):
 //!
 //! ```text
 //!   sum over W / s packets of  xi_p rtt s / (W / n) - xi_n s   =   xi_p n rtt - xi_n W
 //! ```
 //!
-//! `n` is the low byte of the packet's bits; 0 is an ordinary packet.
+//! `n` is the low byte of the packet's bits; 0 marks an ordinary packet.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. `H_rtt` is the measured propagation delay / the control packets' smoothed round trip / what waits in the core, which is
-//!    little, makes a window last that much longer.
-//! 2. The window lasts whether or not it is used / no increase after a round trip that left more than a tenth of it unused, and a
-//!    packet / flows that begin would else find a window of any size and send it at once.
-//! 3. The number of micro-flows is known / it is given, and at most 255 / a packet's bits have no more room; several edge links may lead
-//!    to one egress.
+//! 1. `H_rtt` is the measured propagation delay / it is the control packets' smoothed round trip / the core's queue,
+//!    which is short, makes a window last that much longer.
+//! 2. The window stays whether or not it is used / no increase after a round trip that left more than a tenth of the
+//!    window and a packet unused / new flows would otherwise find a window of any size and send it at once.
+//! 3. The number of micro-flows is known / it is a parameter, at most 255 / a packet's bits have no more room;
+//!    several edge links may lead to one egress.
 
 use crate::sender::{
     AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowView, Pacing, Recovery, SenderLaw, SenderTraits,
@@ -34,13 +36,13 @@ use crate::{Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a packet's bits tell for how many micro-flows it stands.
+/// Mask of the bits that hold the number of micro-flows for which a packet stands.
 pub const MICRO_FLOWS: u16 = 0xff;
 
-/// A macro-flow that used less than this of its window, to a packet, gets no more (deviation 2).
+/// A macro-flow whose traffic plus one packet is less than this share of its window gets no increase (deviation 2).
 const IN_USE: f64 = 0.9;
 
-/// Whether of a window so much was used that it may grow.
+/// Whether enough of a window was used for it to grow. All arguments are in bytes.
 #[must_use]
 pub fn in_use(carried: f64, window: f64, packet_bytes: f64) -> bool {
     carried + packet_bytes >= IN_USE * window
@@ -63,9 +65,9 @@ pub struct Sender {
     packet_bytes: f64,
     /// `n`.
     flows: f64,
-    /// The most that the edge link can carry, bytes/s.
+    /// Capacity of the edge link, bytes/s.
     most: f64,
-    /// Of the control packet that came back last; zero before.
+    /// Smoothed RTT at the last control packet's return; zero before the first.
     rtt: Time,
 }
 
@@ -79,7 +81,7 @@ impl SenderLaw for Sender {
     type Params = Params;
 
     fn traits(_: &Params) -> SenderTraits {
-        // Its recovery is never asked for.
+        // The transport never uses this recovery, because there are no data packets.
         let recovery = Recovery::Count;
         SenderTraits { recovery, handshake: true, governs: true, ..SenderTraits::DEFAULT }
     }
@@ -115,7 +117,7 @@ impl SenderLaw for Sender {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let Feedback { srtt, stamp, carried, .. } = *feedback;
         let change = stamp.0[2];
-        // Never beyond what was asked for, whatever came back.
+        // The window never exceeds what the sender asked for, whatever feedback returned.
         let most = self.wanted(srtt).max(self.window);
         let used = in_use(carried, self.window, self.packet_bytes); // deviation 2
         if change <= 0.0 || used {

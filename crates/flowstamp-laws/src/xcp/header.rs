@@ -1,4 +1,4 @@
-//! What an XCP packet carries, in the paper's terms and in the Internet-Draft's.
+//! The XCP header, in the paper's form and in the Internet-Draft's.
 //!
 //! ```text
 //!   word   paper (section 3.2)              Internet-Draft
@@ -11,7 +11,7 @@ use crate::share::police::{Belief, Told};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::Time;
 
-/// What a packet tells the law, whatever its encoding.
+/// Contents of a header, independent of its encoding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct View {
     /// Inter-packet time of the flow, `rtt s / cwnd`, in seconds; zero if unknown.
@@ -22,11 +22,12 @@ pub struct View {
     pub feedback: f64,
 }
 
-/// How [`View`] is written into a packet.
+/// Reads and writes a [`View`] in one of the two encodings.
 pub trait Encoding: Copy + core::fmt::Debug + 'static {
     /// Reads the header of a packet of `size` bytes.
     fn read(stamp: &Stamp, size: f64) -> View;
-    /// The bytes for which a packet with this header stands that speaks for so many micro-flows ([`super::edge`]), where the header tells.
+    /// Bytes for which a packet of `micro_flows` flows stands ([`super::edge`]); `None` where the header does not
+    /// tell.
     #[inline]
     fn stands_for(stamp: &Stamp, micro_flows: f64) -> Option<f64> {
         let _ = (stamp, micro_flows);
@@ -34,17 +35,19 @@ pub trait Encoding: Copy + core::fmt::Debug + 'static {
     }
     /// Writes `feedback`, a change of throughput in bytes/s, for a flow whose RTT is `rtt_s`.
     fn write_feedback(stamp: &mut Stamp, feedback: f64, rtt_s: f64);
-    /// Leaves a decrease as it is and makes anything else zero.
+    /// Keeps a decrease and sets an increase to zero.
     #[inline]
     fn refuse_increase(stamp: &mut Stamp) {
         stamp.0[2] = stamp.0[2].min(0.0);
     }
-    /// The header of a sender: window in bytes as routers shall see it, RTT in seconds, wish in bytes per packet.
+    /// The header that a sender writes: window in bytes as routers shall see it, RTT in seconds, wish in bytes per
+    /// packet.
     fn header(cwnd_bytes: f64, rtt_s: f64, packet_bytes: f64, wish_bytes: f64) -> Stamp;
     /// The change of window in bytes that an echoed header asks for.
     fn window_change(stamp: &Stamp, rtt_s: f64) -> f64;
-    /// What goes from the pools of what is given and taken, as far as they have it, for a packet whose shares are `give` and `take` and to which a router before this
-    /// one allows only `allowed`, below `give - take`; `rest` is what the second pool still has. All in bytes/s.
+    /// Amounts to book from the positive and the negative pool for a packet with the shares `give` and `take`, where
+    /// an earlier router allows only `allowed`, below `give - take`. `rest` is the remainder of the negative pool.
+    /// The caller bounds the amounts by the pools. All in bytes/s.
     fn booked(give: f64, take: f64, allowed: f64, rest: f64) -> (f64, f64);
 }
 
@@ -71,7 +74,7 @@ impl StampLaw for Window {
         (stamp.0[0], stamp.0[1]) = (named.0[0], named.0[1]);
     }
 
-    /// A longer RTT is cut, and a window that stands for less than the flow's rate is raised to it.
+    /// Cuts an RTT that is too long, and raises a window that stands for less than the flow's rate.
     fn believe(stamp: &mut Stamp, _: u32, belief: &Belief) {
         let [cwnd, rtt_s, _] = &mut stamp.0;
         *rtt_s = most_rtt_s(*rtt_s, belief);
@@ -109,8 +112,8 @@ impl Encoding for Window {
     fn window_change(stamp: &Stamp, _: f64) -> f64 {
         stamp.0[2]
     }
-    /// Appendix A: the flow is given only what it is allowed, and what it forgoes counts as taken. What it is slowed down by elsewhere need
-    /// not be taken here.
+    /// Appendix A: the flow gets only what it is allowed, and the part that it forgoes counts as taken. A decrease
+    /// imposed elsewhere need not be taken here.
     #[inline]
     fn booked(give: f64, take: f64, allowed: f64, _: f64) -> (f64, f64) {
         if allowed >= 0.0 {
@@ -129,7 +132,7 @@ pub struct Throughput;
 /// One unit of the draft's time fields, in seconds.
 const WIRE_SECOND: f64 = 1.0 / (1u32 << 28) as f64;
 
-/// Seconds as the 32-bit field holds them: 0 to 16 s.
+/// Rounds seconds to the draft's 32-bit field, 0 to 16 s.
 #[inline]
 fn wire_seconds(s: f64) -> f64 {
     f64::from((s / WIRE_SECOND + 0.5) as u32) * WIRE_SECOND
@@ -156,7 +159,7 @@ impl StampLaw for Throughput {
         (stamp.0[0], stamp.0[1]) = (named.0[0], named.0[1]);
     }
 
-    /// A longer RTT is cut, and so is a time between packets that is longer than the flow's rate leaves.
+    /// Cuts an RTT that is too long, and an inter-packet time longer than the flow's rate allows.
     fn believe(stamp: &mut Stamp, size: u32, belief: &Belief) {
         let [x, rtt_s, _] = &mut stamp.0;
         *rtt_s = most_rtt_s(*rtt_s, belief);
@@ -178,8 +181,8 @@ impl Encoding for Throughput {
     }
     #[inline]
     fn write_feedback(stamp: &mut Stamp, feedback: f64, _: f64) {
-        // Rounding towards zero would take from every increase and every decrease alike; downward keeps the sum of
-        // what is handed out within the pools.
+        // Rounding down keeps the sum of the feedback within the pools. Rounding towards zero would shrink decreases
+        // too.
         stamp.0[2] = f64::from(libm::floor(feedback) as i32);
     }
     #[inline]
@@ -192,8 +195,9 @@ impl Encoding for Throughput {
     fn window_change(stamp: &Stamp, rtt_s: f64) -> f64 {
         stamp.0[2] * rtt_s
     }
-    /// Its listing of a packet's departure: more is taken, as far as the pool goes, and what is given makes up the difference to what is
-    /// allowed. Where it lets a pool grow, by a decrease beyond what is left to take, ours stays: senders write decreases as they like.
+    /// Follows the draft's listing for a packet's departure: the router takes more, as far as the negative pool
+    /// allows, and gives the difference to `allowed`. The draft lets a pool grow when a decrease exceeds the rest to
+    /// take. Ours does not grow, because senders may write any decrease.
     #[inline]
     fn booked(give: f64, _: f64, allowed: f64, rest: f64) -> (f64, f64) {
         let take = (give - allowed).min(rest);
@@ -201,7 +205,7 @@ impl Encoding for Throughput {
     }
 }
 
-/// Changes add up: one ack for two packets brings both their feedbacks.
+/// Merges two headers by adding their changes: one ack for two packets carries both feedbacks.
 pub(crate) fn add_up(pending: &mut Stamp, newer: &Stamp) {
     let sum = pending.0[2] + newer.0[2];
     *pending = *newer;
@@ -217,7 +221,7 @@ fn most_rtt_s(rtt_s: f64, belief: &Belief) -> f64 {
     belief.most_rtt.map_or(rtt_s, |most| rtt_s.min(most.as_secs_f64()))
 }
 
-/// Writes what a test tells, where the header allows more.
+/// Lowers the feedback to what a test allows, where the header carries more.
 fn lower<E: Encoding>(stamp: &mut Stamp, size: u32, test: &Told) {
     let Some(change) = test.change else { return };
     let view = E::read(stamp, f64::from(size));

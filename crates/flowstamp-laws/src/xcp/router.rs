@@ -1,4 +1,4 @@
-//! The XCP router: efficiency controller, fairness controller, and the residues that bound what is handed out.
+//! The XCP router: efficiency controller, fairness controller, and the residues that bound the feedback.
 //!
 //! Katabi, Handley, Rohrs 2002, section 3.5 and appendix A. Every control interval of `d` seconds, the average RTT:
 //!
@@ -9,49 +9,55 @@
 //!   xi_n = (h + max(-F, 0)) / sum s                       eq. 9
 //! ```
 //!
-//! and every packet gets, in throughput, `xi_p X - xi_n s` (eqs. 3, 4 and 7 divided by the flow's RTT), at most what
-//! the routers before this one wrote. What is given is taken from two pools, `h + max(F, 0)` and `h + max(-F, 0)`;
-//! an empty pool gives nothing more (appendix A's residues).
+//! Every packet gets, in throughput, `xi_p X - xi_n s` (eqs. 3, 4 and 7 divided by the flow's RTT), at most what
+//! earlier routers wrote. Feedback is booked from two pools, `h + max(F, 0)` and `h + max(-F, 0)`. An empty pool
+//! gives nothing more (appendix A's residues).
 //!
-//! On a link that it shares with TCP by windows ([`crate::share::Weights::Windows`], section 8.2) `C` is its part, `w_X c` (eq. 14), so
-//! that `C - y` is `S_X`, and `y` and `Q` are of its own queue (eq. 13). The weights go by the mean window of its flows, which
-//! their headers tell: each flow's counts once as `X` does, `sum (rtt s) / sum X` (deviation 10).
+//! On a link shared with TCP by windows ([`crate::share::Weights::Windows`], section 8.2), `C` is XCP's part `w_X c`
+//! (eq. 14), so that `C - y` is `S_X`. `y` and `Q` are then those of XCP's own queue (eq. 13). The weights follow the
+//! mean window of its flows, taken from their headers. Weighting by `X` counts each flow once: `sum (rtt s) / sum X`
+//! (deviation 10).
 //!
-//! `C` capacity, `y` input rate, `Q` persistent queue: the least seen by an arriving packet in a propagation delay
-//! (section 3.5.1), `s` packet size. `X` is the flow's inter-packet time in seconds; the paper calls its sum
-//! `sum_rtt_by_cwnd`. In these terms the paper's window form and the Internet-Draft's throughput form are one law
-//! with two [encodings](super::header::Encoding): the window form's feedback is the throughput form's times the RTT in the header.
+//! `C` is the capacity, `y` the input rate and `s` the packet size. `Q` is the persistent queue: the least that an
+//! arriving packet sees within a propagation delay (section 3.5.1). `X` is the flow's inter-packet time in seconds;
+//! the paper calls its sum `sum_rtt_by_cwnd`. In these terms the paper's window form and the Internet-Draft's
+//! throughput form are one law with two [encodings](super::header::Encoding): the window form's feedback is the
+//! throughput form's times the RTT in the header.
 //!
-//! A packet that speaks for `n` flows of a macro-flow between edges (section 8.1, [`super::edge`]) stands for their window: `s` is
-//! `n H_cwnd` for it, but in `y`.
+//! A control packet of a macro-flow with `n` micro-flows (section 8.1, [`super::edge`]) stands for their window: its
+//! `s` is `n H_cwnd`, except in `y`.
 //!
 //! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to `max_rtt`; all state stays finite there.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Feedback is bounded by the residues only after the packet that empties a pool / that packet gets just the rest /
-//!    so that what is handed out never exceeds the pools, not even by one packet's share.
-//! 2. Nothing on packets whose `H_rtt` is zero / they count as input traffic, in no sum, and are given no increase /
+//! 1. The residues bound feedback only after the packet that empties a pool / that packet gets just the rest /
+//!    feedback then never exceeds the pools, not even by one packet's share.
+//! 2. Nothing on packets whose `H_rtt` is zero / they count as input traffic, enter no sum, and get no increase /
 //!    their window over RTT is unknown, but they do fill the link. The draft contradicts itself here.
-//! 3. The interval is the average RTT / at least `min_interval` and at most `max_rtt`, and below the floor the interval
-//!    stands for `d` in eq. 1 / the interval is then the delay of the loop; an average RTT of 1 us would ask for a
-//!    million decisions a second.
-//! 4. Nothing on an interval without data packets / `d` stays, nothing is handed out / the sums are empty, and what is
-//!    spare shows again in the next interval (section 3.5.3).
-//! 5. Appendix A's listing lets `residue_neg -= feedback / H_rtt` follow every packet / only those that a router before
-//!    took from / elsewhere it would take twice for one packet. What such packets take from the pools the Internet-Draft's listing says
-//!    otherwise, and its encoding does as that says: links behind another bottleneck then carry more ([`Encoding::booked`]).
-//! 6. The persistent queue is what arriving packets see / and the queue as the search ends / a link to which nothing
-//!    comes any more drains, and no packet is there to see it.
+//! 3. The interval is the average RTT / at least `min_interval` and at most `max_rtt`, and below the floor the
+//!    interval stands for `d` in eq. 1 / the interval is then the delay of the loop; an average RTT of 1 us would
+//!    need a million decisions per second.
+//! 4. Nothing on an interval without data packets / `d` stays and nothing is handed out / the sums are empty, and
+//!    spare bandwidth shows again in the next interval (section 3.5.3).
+//! 5. Appendix A's listing lets `residue_neg -= feedback / H_rtt` follow every packet / it follows only packets from
+//!    which an earlier router took / for others it would take twice for one packet. The Internet-Draft's listing
+//!    books such packets differently, and its encoding follows that: links behind another bottleneck then carry more
+//!    ([`Encoding::booked`]).
+//! 6. The persistent queue is the least that arriving packets see / it also counts the queue when the search ends / a
+//!    link without arrivals drains, and no packet sees it.
 //! 7. Appendix A's listing omits the units and the maximum of `0.1 y - |F|`; equation 2 stands.
-//! 8. The paper names no first interval (50 ms in the authors' ns-2 model) / `initial_interval`, the path's RTT where the
-//!    scenario knows it; else `d` is unknown, the law looks every millisecond, gives and takes nothing, and the first
-//!    interval that brings RTTs sets `d` and no more / what comes in a millisecond is no measure of `y` over `d`.
-//! 9. The authors' ns-2 model decides at most every millisecond, the draft seeks the queue for 2 ms at least / `min_interval`
-//!    and `min_queue_interval` are 10 us / at RTTs of 30 us a millisecond is a loop 33 times slower than the flows'.
-//! 10. Section 8.2 does not say how the router knows the mean window / as it knows `d`, by the headers of an interval / PCP,
-//!     its precursor, does so (Katabi and Handley 2001, eq. 4). Where a flow has a price, it is the window that routers are shown.
-//! 11. Links are full duplex / what comes in over a medium that both directions share is counted and stamped like what leaves, as
-//!     XCP-b does it (Abrantes and Ricardo 2006, section 5) / it takes of the capacity that is told.
+//! 8. The paper names no first interval (50 ms in the authors' ns-2 model) / it is `initial_interval`, the path's RTT
+//!    where the scenario knows it. Else `d` is unknown: the law checks every millisecond and gives and takes nothing,
+//!    and the first interval with RTTs only sets `d` / the arrivals of a millisecond do not measure `y` over `d`.
+//! 9. The authors' ns-2 model decides at most every millisecond, the draft searches for the queue for at least 2 ms /
+//!    `min_interval` and `min_queue_interval` are 10 us / at RTTs of 30 us, a millisecond makes the loop 33 times
+//!    slower than the flows'.
+//! 10. Section 8.2 does not say how the router knows the mean window / from the headers of an interval, as it knows
+//!     `d` / PCP, its precursor, does so (Katabi and Handley 2001, eq. 4). For a flow with a price, this is the
+//!     window that its headers show.
+//! 11. Links are full duplex / packets that arrive over a medium shared by both directions are counted and stamped
+//!     like those that leave, as in XCP-b (Abrantes and Ricardo 2006, section 5) / they use part of the stated
+//!     capacity.
 
 use super::header::Encoding;
 use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight, check_times};
@@ -111,7 +117,7 @@ impl Default for Params {
     }
 }
 
-/// The law's state on one link.
+/// State of the law on one link.
 #[derive(Clone, Debug)]
 pub struct Router<E> {
     params: Params,
@@ -124,7 +130,7 @@ pub struct Router<E> {
     min_queue: f64,
 }
 
-/// `F`, the throughput that an interval `d` is to bring (eq. 1): `spare` is `C - y`.
+/// `F`, the wanted change of throughput over an interval `d`, in bytes/s (eq. 1). `spare` is `C - y`.
 #[inline]
 #[must_use]
 pub fn aggregate_feedback(alpha: f64, beta: f64, spare: f64, queue: f64, d: f64) -> f64 {
@@ -152,7 +158,7 @@ impl Params {
 }
 
 impl<E: Encoding> Router<E> {
-    /// What may still be given and taken in this interval, bytes/s.
+    /// What this interval may still give and take, in bytes/s: the residues.
     #[must_use]
     pub fn residues(&self) -> (f64, f64) {
         self.shares.residues()

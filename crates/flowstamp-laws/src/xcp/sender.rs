@@ -1,34 +1,36 @@
-//! The XCP sender: it asks, and obeys.
+//! The XCP sender: it asks for a change of its window and obeys the feedback.
 //!
-//! Katabi 2002, section 3.3. Each data packet carries the window, the RTT and a wish; each ack brings back what the
+//! Katabi 2002, section 3.3. Each data packet carries the window, the RTT and a wish. Each ack returns what the
 //! routers left of the wish, and
 //!
 //! ```text
 //!   cwnd = max(cwnd + H_feedback, s)
 //! ```
 //!
-//! The wish is what would bring the flow to its desired rate `r` within a round trip, shared among the packets of the
-//! window: `(r rtt - cwnd) / (cwnd / s)`. With a price (section 6) the routers are shown `cwnd / price`, so that
-//! increases come in proportion to the price. Losses are answered as TCP does (section 3.3): the window is halved,
-//! or set to one packet at a timeout.
+//! The wishes of a window's packets would together bring the flow to its desired rate `r` within a round trip: each
+//! is `(r rtt - cwnd) / (cwnd / s)`. With a price (section 6) headers carry `cwnd / price`, so that increases are
+//! proportional to the price. The sender reacts to losses as TCP does (section 3.3): it halves the window, or sets it
+//! to one packet at a timeout.
 //!
 //! With [`Params::negotiate`] the flow opens with a packet that asks for XCP, and becomes a TCP for the rest of its life where
 //! its receiver or a router on its path does not know XCP (section 8.2): [`crate::negotiation`].
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Feedback applies whenever a new ack arrives / not in fast recovery, except decreases / the Internet-Draft has
+//! 1. Feedback applies whenever a new ack arrives / in fast recovery only decreases apply / the Internet-Draft has
 //!    the sender behave by RFC 2581 until the loss event has passed.
 //! 2. A flow whose application produces `r` wishes for `r rtt - cwnd` / it wishes for one packet more / only whole
-//!    packets leave, so a window of 4.99 packets would carry four fifths of the rate; the application holds it to `r`.
-//! 3. The first packet has `H_rtt` zero and a wish / such packets wish nothing / no window follows from a rate
-//!    without an RTT, and routers give such packets no increase.
-//! 4. `H_cwnd` is the sender's current window / it is the whole packets of it, which are what is sent, as in the authors' ns-2 model
-//!    ([`StampedWindow`]) / with the fraction, a window of 2.9 packets asks for the share of 2.9 and sends 2: flows of small windows end
-//!    up with less or more than their share, by chance.
-//! 5. "Simple TCP and IP options" tell whether receiver and routers know XCP / sixteen bits beside the header do, as PCP's PTL / the
-//!    paper says no more of them; a capture does not show them.
-//! 6. Nothing is said of a pace / with [`Params::pacing`] packets leave at `cwnd / srtt`, not at Linux' 1.2 times that, which hosts on
-//!    Linux use / the window is the RTT's worth either way, and what is not faster than the window cannot send it in bursts.
+//!    packets leave, so a window of 4.99 packets would carry four fifths of the rate; the application limits the flow
+//!    to `r`.
+//! 3. The first packet has `H_rtt` zero and a wish / such packets have no wish / without an RTT no window follows
+//!    from a rate, and routers give such packets no increase.
+//! 4. `H_cwnd` is the sender's current window / it counts only the window's whole packets, which are all that may be
+//!    sent, as in the authors' ns-2 model ([`StampedWindow`]) / with the fraction, a window of 2.9 packets asks for
+//!    the share of 2.9 and sends 2: flows with small windows get less or more than their share, by chance.
+//! 5. "Simple TCP and IP options" tell whether receiver and routers know XCP / sixteen bits beside the header tell
+//!    it, as PCP's PTL does / the paper says no more about these options; a capture does not show the bits.
+//! 6. Nothing on pacing / with [`Params::pacing`] packets leave at `cwnd / srtt`, without the factor 1.2 of Linux,
+//!    which hosts on Linux use / the window is one RTT's data either way, and a pace no faster than the window cannot
+//!    send it in bursts.
 
 use super::header::Encoding;
 use crate::negotiation::{ASKING, Negotiation};
@@ -84,14 +86,14 @@ impl Default for Params {
     }
 }
 
-/// What a packet wishes for, bytes of window: its part of what is `missing`, where `window` bytes are sent in an RTT. Without an RTT nothing
-/// (deviation 3).
+/// Wish of one packet in bytes of window: its part of the `missing` bytes, where `window` bytes leave per RTT. Zero
+/// without an RTT (deviation 3).
 #[inline]
 pub(crate) fn wish(rtt_s: f64, missing: f64, window: f64, packet_bytes: f64) -> f64 {
     if rtt_s > 0.0 { missing * packet_bytes / window } else { 0.0 }
 }
 
-/// The window of one XCP flow.
+/// State of one XCP flow.
 #[derive(Clone, Debug)]
 pub struct Sender<E> {
     /// Bytes.
@@ -99,12 +101,12 @@ pub struct Sender<E> {
     packet_bytes: f64,
     /// One over the price.
     inverse_price: f64,
-    /// Bytes/s; as large as can be asked for if the application has no rate.
+    /// Bytes/s; the largest possible wish if the application has no rate.
     desired: f64,
-    /// Bytes of window wished for above the desired rate's (deviation 2).
+    /// Bytes of window that the wish adds to the desired rate's window (deviation 2).
     margin: f64,
     stamped_window: StampedWindow,
-    /// Smoothed RTT in seconds, kept for a pace; zero without one, or before the first ack.
+    /// Smoothed RTT in seconds, kept for pacing; zero without pacing or before the first ack.
     srtt_s: f64,
     pacing: bool,
     negotiation: Option<Box<Negotiation>>, // few flows have one
@@ -124,7 +126,7 @@ impl<E> Sender<E> {
     #[inline]
     pub(crate) fn stamped_window(&self) -> f64 {
         match self.stamped_window {
-            // Never below one packet, as the window is not.
+            // The result is at least one packet, as the window is.
             StampedWindow::InUse => f64::from((self.cwnd / self.packet_bytes) as u32) * self.packet_bytes,
             StampedWindow::Exact => self.cwnd,
         }
@@ -134,7 +136,7 @@ impl<E> Sender<E> {
 impl<E: Encoding> SenderLaw for Sender<E> {
     type Params = Params;
 
-    /// The authors built XCP on Reno; with selective acks the rare losses cost less and the law is the same.
+    /// The authors built XCP on Reno. With selective acks the law is the same, and the rare losses cost less.
     fn traits(p: &Params) -> SenderTraits {
         SenderTraits {
             recovery: Recovery::Sack,
@@ -185,7 +187,7 @@ impl<E: Encoding> SenderLaw for Sender<E> {
 
     #[inline]
     fn pacing(&self) -> Option<Pacing> {
-        // The first window leaves as it is: no pace follows from it without an RTT.
+        // The first window leaves unpaced: without an RTT no pace follows from it.
         (self.srtt_s > 0.0 && self.tcp().is_none())
             .then(|| Rate::from_bytes_per_sec(self.cwnd / self.srtt_s).into())
     }
@@ -204,7 +206,7 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             if ack.in_recovery {
                 return; // deviation 1
             }
-            // Never beyond what was asked for, whatever came back.
+            // The window never exceeds what the sender asked for, whatever feedback returned.
             let wanted = (self.desired * rtt_s + self.margin).max(self.cwnd);
             self.cwnd = (self.cwnd + change).min(wanted);
         } else {

@@ -1,21 +1,24 @@
-//! XCP's fairness controller: what every XCP router does with the aggregate feedback that its efficiency controller wants.
+//! XCP's fairness controller: divides the aggregate feedback of a router's efficiency controller among packets.
 //!
-//! Equations 2 to 9 of Katabi 2002 and appendix A, in throughput; [`super::router`] has them, and the deviations that are named
-//! here by their numbers. An interval begins and ends with [`Shares::close`] and [`Shares::hand_out`]; between these, each
-//! packet is counted as it comes and stamped as it leaves.
+//! It implements equations 2 to 9 of Katabi 2002 and appendix A, in throughput. [`super::router`] states the
+//! equations, and the deviations that are cited here by number. [`Shares::close`] ends an interval and
+//! [`Shares::hand_out`] begins the next. In between, each packet is counted when it arrives and stamped when it
+//! leaves.
 //!
-//! `X` is what a sender says. One small packet that names a long RTT and a window of one can outweigh all others, in `sum X` and so in `d`,
-//! in the mean window and in what is given. [`Intervals::max_weight`] bounds it by what the packets of the last interval weighed:
+//! `X` comes from the sender, which may lie. One small packet with a long RTT and a window of one packet can outweigh
+//! all others in `sum X`, and so in `d`, in the mean window and in the feedback. [`Intervals::max_weight`] bounds `X`
+//! by the weight of the last interval's packets:
 //!
 //! ```text
 //!   X <- min(X, c s (sum X / sum s))        sums over the last interval's packets with an RTT
 //! ```
 //!
-//! With the bound, equations 2 and 9 go by the bytes of packets that have an RTT. Nothing can be taken from others, such as those of an
-//! isolated flow: shuffling a tenth of them as well would leave a standing queue.
+//! With the bound, equations 2 and 9 count only the bytes of packets that have an RTT. Nothing can be taken from
+//! other packets, such as those of an isolated flow. Shuffling a tenth of them as well would leave a standing queue.
 //!
-//! Then packets with a share `b` of the bytes have at most `c b` of `sum X` of the interval before, whatever they say, and `sum X` is at most
-//! `1 / (1 - c b)` of what it is without them. A bound by multiples of `d` would follow what it bounds.
+//! Packets with a share `b` of the bytes then have at most `c b` of the previous interval's `sum X`, whatever they
+//! claim. They raise `sum X` by at most the factor `1 / (1 - c b)`. A bound by multiples of `d` would move with the
+//! value that it bounds.
 
 use super::edge::MICRO_FLOWS;
 use super::header::Encoding;
@@ -25,45 +28,43 @@ use crate::units::Time;
 use crate::{Refused, within};
 use core::marker::PhantomData;
 
-/// How often a law that knows no RTT looks for one (deviation 8).
+/// Interval at which a law that knows no RTT checks for one (deviation 8).
 const UNKNOWN: Time = Time::from_millis(1);
 
-/// RTTs above this count as this much, unless a scenario or its paths say otherwise: above the 1.4 s of Katabi 2002, section 5.
+/// Default upper bound of RTTs: longer ones count as this much. It is above the 1.4 s of Katabi 2002, section 5.
 pub const MAX_RTT: Time = Time::from_secs(4);
 
 /// Bounds of the control interval: parameters of any XCP router.
 #[derive(Clone, Copy, Debug)]
 pub struct Intervals {
-    /// The first one, in which nothing is known and nothing is given; `None` until packets carry an RTT.
+    /// The first interval, in which the router knows and gives nothing; `None` until packets carry an RTT.
     pub initial: Option<Time>,
-    /// The shortest.
+    /// The shortest interval.
     pub least: Time,
     /// RTTs above this count as this much.
     pub max_rtt: Time,
-    /// `c`: how much more than the mean byte of the last interval a byte may weigh; `None` for whatever packets say.
+    /// `c`: the most that a byte may weigh relative to the mean byte of the last interval; `None` for no bound.
     pub max_weight: Option<f64>,
 }
 
 impl Intervals {
-    /// How long the first one is.
+    /// Length of the first interval.
     #[must_use]
     pub fn first(&self) -> Time {
         self.initial.unwrap_or(UNKNOWN.max(self.least))
     }
 }
 
-/// Whether `c` makes sense: below 1 it would take from everyone.
+/// Checks `c`: below 1 it would lower every packet's weight.
 ///
-/// # Errors
-/// It.
+/// # Errors `max_weight` outside 1 to 10^6.
 pub(super) fn check_max_weight(max_weight: Option<f64>) -> Result<(), Refused> {
     max_weight.map_or(Ok(()), |c| within("max_weight", c, 1.0, 1e6))
 }
 
-/// Whether times are long enough to count; else the first that is not, by its name.
+/// Checks that each time is at least 1 ns.
 ///
-/// # Errors
-/// That time.
+/// # Errors The name of the first time that is too short.
 pub(super) fn check_times<const N: usize>(times: [(&'static str, Option<Time>); N]) -> Result<(), Refused> {
     for (name, time) in times {
         let Some(time) = time else { continue };
@@ -73,7 +74,8 @@ pub(super) fn check_times<const N: usize>(times: [(&'static str, Option<Time>); 
     Ok(())
 }
 
-/// What an interval gives and what it takes, so that `aggregate` comes of it: with the shuffled traffic of eq. 2.
+/// Positive and negative pool of an interval, bytes/s: their difference is `aggregate`, and both include the shuffled
+/// traffic of eq. 2.
 #[inline]
 #[must_use]
 pub fn pools(aggregate: f64, gamma: f64, input_rate: f64) -> [f64; 2] {
@@ -81,23 +83,23 @@ pub fn pools(aggregate: f64, gamma: f64, input_rate: f64) -> [f64; 2] {
     [shuffled + aggregate.max(0.0), shuffled + (-aggregate).max(0.0)]
 }
 
-/// An interval has ended.
+/// Measurements of an interval that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Closed {
-    /// What stands for `d`, and lasts the next interval, seconds.
+    /// The value used for `d`, which is also the length of the next interval, seconds.
     pub delay: f64,
     /// `y`, bytes/s.
     pub input_rate: f64,
-    /// Bytes of the packets from which something can be taken.
+    /// Bytes of the packets from which throughput can be taken.
     taken_from: f64,
-    /// `d` was known before it began.
+    /// `d` was known before the interval began.
     was_known: bool,
 }
 
-/// Sums of an interval's packets, and what each of the next interval's is given.
+/// Sums over the packets of this interval, and the feedback per packet decided at the last one's end.
 #[derive(Clone, Debug)]
 pub struct Shares<E> {
-    // Counted since the last control decision (appendix A, first block).
+    // Sums since the last control decision (appendix A, first block).
     /// Bytes of every arriving packet.
     input_bytes: f64,
     /// Sum of `X`: the paper's `sum_rtt_by_cwnd`, seconds.
@@ -108,31 +110,31 @@ pub struct Shares<E> {
     sum_x_cwnd: f64,
     /// Sum of `s` over the packets of `sum_x`, bytes.
     sum_bytes: f64,
-    // Decided at the last control decision (second block).
+    // Results of the last control decision (second block).
     /// Throughput per second of inter-packet time, bytes/s^2.
     xi_pos: f64,
     /// Throughput per byte, 1/s.
     xi_neg: f64,
-    /// What may still be given, bytes/s.
+    /// Rest of the positive pool, bytes/s.
     residue_pos: f64,
-    /// What may still be taken, bytes/s.
+    /// Rest of the negative pool, bytes/s.
     residue_neg: f64,
     /// `d`, seconds; zero while unknown (deviation 8).
     avg_rtt: f64,
     /// The mean window over flows, bytes; zero while unknown.
     avg_window: f64,
-    /// The most that a byte weighs, seconds; infinite where nothing bounds it.
+    /// Largest `X` per byte, seconds per byte; infinite without a bound.
     most_x: f64,
     /// Length of the running control interval, seconds.
     interval: f64,
-    /// `phi / d` and `y` of the last decision, bytes/s, for probes.
+    /// `phi / d` and `y` at the last decision, bytes/s, for probes.
     aggregate_feedback: f64,
     input_rate: f64,
     encoding: PhantomData<E>,
 }
 
 impl<E: Encoding> Shares<E> {
-    /// Nothing counted, nothing to give.
+    /// Creates a controller that has counted no packet and gives nothing.
     #[must_use]
     pub fn new(intervals: &Intervals) -> Self {
         Self {
@@ -155,7 +157,7 @@ impl<E: Encoding> Shares<E> {
         }
     }
 
-    /// What may still be given and taken in this interval, bytes/s.
+    /// What this interval may still give and take, in bytes/s: the residues.
     #[must_use]
     pub fn residues(&self) -> (f64, f64) {
         (self.residue_pos, self.residue_neg)
@@ -167,7 +169,7 @@ impl<E: Encoding> Shares<E> {
         self.avg_rtt
     }
 
-    /// How long the running interval lasts, seconds.
+    /// Length of the running interval, seconds.
     #[must_use]
     pub fn interval_s(&self) -> f64 {
         self.interval
@@ -180,7 +182,8 @@ impl<E: Encoding> Shares<E> {
         known.then(|| OwnFlows { window_bytes: self.avg_window, rtt: Time::from_secs_f64(self.interval) })
     }
 
-    /// `s` of a packet of so many bytes, whose bits say for how many micro-flows it speaks; zero for itself.
+    /// `s` of a packet of `size` bytes. Its bits hold the number of micro-flows for which it stands; 0 marks an
+    /// ordinary packet.
     #[inline]
     fn stands_for(stamp: &Stamp, size: f64, bits: u16) -> f64 {
         let micro_flows = bits & MICRO_FLOWS;
@@ -190,13 +193,13 @@ impl<E: Encoding> Shares<E> {
         E::stands_for(stamp, f64::from(micro_flows)).unwrap_or(size).max(size)
     }
 
-    /// What `X` counts as.
+    /// `X` after the bound.
     #[inline]
     fn bounded(&self, x: f64, size: f64) -> f64 {
         x.min(self.most_x * size)
     }
 
-    /// A packet came (appendix A, first block).
+    /// Counts an arriving packet (appendix A, first block).
     #[inline]
     pub fn count(&mut self, packet: PacketIn<'_>, max_rtt: Time) {
         let size = f64::from(packet.size);
@@ -210,7 +213,7 @@ impl<E: Encoding> Shares<E> {
                 let rtt_s = view.rtt_s.min(max_rtt.as_secs_f64());
                 self.sum_x += x;
                 self.sum_x_rtt += x * rtt_s;
-                // X cwnd is rtt s; of a bounded X, that part of it. Few are: nobody else waits for a division.
+                // X cwnd is rtt s, scaled down where X is bounded. Only these few packets pay for a division.
                 let part = if x < view.inter_packet_s { x / view.inter_packet_s } else { 1.0 };
                 self.sum_x_cwnd += rtt_s * size * part;
                 self.sum_bytes += size;
@@ -218,7 +221,7 @@ impl<E: Encoding> Shares<E> {
         }
     }
 
-    /// The interval has ended: its averages (appendix A, second block).
+    /// Ends the interval and computes its averages (appendix A, second block).
     pub fn close(&mut self, intervals: &Intervals) -> Closed {
         let was_known = self.avg_rtt > 0.0;
         if self.sum_x > 0.0 {
@@ -235,7 +238,8 @@ impl<E: Encoding> Shares<E> {
         Closed { delay, input_rate: self.input_bytes / self.interval, taken_from, was_known }
     }
 
-    /// The next interval begins, whose packets are to bring `aggregate`, bytes/s, and the shuffled traffic.
+    /// Begins the next interval, whose packets shall change the throughput by `aggregate`, bytes/s, and shuffle
+    /// traffic.
     pub fn hand_out(&mut self, closed: Closed, aggregate: f64, gamma: f64) {
         let shuffled_of = closed.input_rate.min(closed.taken_from / self.interval);
         let [give, take] = pools(aggregate, gamma, shuffled_of);
@@ -262,7 +266,7 @@ impl<E: Encoding> Shares<E> {
         self.sum_bytes = 0.0;
     }
 
-    /// A packet leaves (appendix A, third block, in throughput).
+    /// Stamps a departing packet (appendix A, third block, in throughput).
     #[inline]
     pub fn stamp(&mut self, packet: &mut PacketOut<'_>) {
         let stamp = &mut *packet.stamp;
@@ -291,7 +295,7 @@ impl<E: Encoding> Shares<E> {
         );
     }
 
-    /// Calls `report` with the name and value of what any XCP router knows, its persistent queue among it.
+    /// Calls `report` with the name and value of each variable that all XCP routers have.
     pub fn variables(&self, persistent_queue: f64, report: &mut dyn FnMut(&'static str, f64)) {
         report("avg_rtt_s", self.avg_rtt);
         report("input_rate_bps", self.input_rate * 8.0);
