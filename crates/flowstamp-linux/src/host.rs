@@ -1,23 +1,25 @@
-//! `flowstamp host`: TCP of this host obeys stamps.
+//! `flowstamp host`: makes this host's TCP follow the routers' feedback.
 //!
 //! ```text
 //!   /sys/fs/bpf/flowstamp/
 //!     rcp xcp vcp   links: the congestion controls flowstamp_rcp, flowstamp_xcp and flowstamp_vcp are registered
 //!     options       link: packets of the cgroup's sockets carry the option
-//!     if-NETNS-N    links: acks full of SACK blocks are repaired, and data of VCP get their code, as they leave interface N
-//!     listeners     program: has those who listen already take part
-//!     egress        that program, for interfaces to come
+//!     if-NETNS-N    links: on interface N, acks full of SACK blocks get the option, and VCP data get their code
+//!     listeners     program: enables the option on sockets that were listening before
+//!     egress        the program of the if- links, for more interfaces
 //!     settings counters departures defaults
-//!     router/       routers' pins, by default: left alone
+//!     router/       routers' pins, by default: not touched
 //! ```
 //!
-//! The SYN settles a connection's law. An application that chooses the congestion control only when it is connected, as
-//! iperf3 does, gets it if `--law` is the same, and the kernel's otherwise.
+//! The SYN determines a connection's law. An application that selects the congestion control only after
+//! connecting, as iperf3 does, gets it if `--law` is the same law, and otherwise the kernel's.
 //!
-//! After `disable` echoes stop, and flows go over to the kernel's congestion control within 17 round trips. The BPF file
-//! system stays mounted, and sockets that listen keep a flag that no program answers to any more, and their SYNs (`TCP_SAVE_SYN`).
+//! After `disable`, hosts stop sending echoes, and flows switch to the kernel's congestion control within 17
+//! round trips. The BPF file system stays mounted. Listening sockets keep a flag that no program uses any
+//! more, and keep their SYNs (`TCP_SAVE_SYN`).
 //!
-//! There is no daemon: the links live as long as their pins. Everything is read from the kernel, nothing from files.
+//! There is no daemon: the links live as long as their pins. All state is read from the kernel, not from
+//! files.
 
 mod default;
 mod pins;
@@ -78,12 +80,12 @@ pub struct Enable {
     iface: Vec<String>,
 }
 
-/// Does it.
+/// Runs a `host` command.
 pub fn run(command: &Command) -> Result<ExitCode> {
     let name = name()?;
     place::require_root()?;
     let named = if let Command::Enable(enable) = command { enable.cgroup.as_deref() } else { None };
-    // `ip netns exec` hides cgroups: only what depends on the caller's place is looked up there.
+    // `ip netns exec` hides cgroups, so only a relative path is opened in the caller's mount namespace.
     let relative = named.filter(|path| path.is_relative()).map(place::open_cgroup).transpose()?;
     place::enter_eldest_mount_namespace()?;
     let absolute = named.filter(|path| path.is_absolute()).map(place::open_cgroup).transpose()?;
@@ -95,12 +97,13 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What pins and congestion controls are named after: `flowstamp`, or `FLOWSTAMP_NAME`, so that several can be on one kernel.
+/// The prefix of pins and congestion controls: `flowstamp`, or `FLOWSTAMP_NAME`, so that several instances
+/// can share one kernel.
 fn name() -> Result<String> {
     let name = std::env::var("FLOWSTAMP_NAME").unwrap_or_else(|_| "flowstamp".into());
     let letters =
         name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
-    // The kernel's names of congestion controls have at most 15 characters, 4 of which are the law's.
+    // The kernel limits names of congestion controls to 15 characters, 4 of which name the law.
     if name.is_empty() || name.len() > 11 || !letters {
         let wants = "FLOWSTAMP_NAME must be 1 to 11 of a-z, 0-9, - and _";
         return Err(Refusal(format!("{wants}; it is {name:?}")).into());
@@ -155,9 +158,9 @@ struct Details {
     cgroup: String,
     congestion_controls: Vec<String>,
     fallback: String,
-    /// Unless flows may be as fast as they are told.
+    /// The limit of `--max-rate`, if there is one.
     max_rate_bps: Option<u64>,
-    /// This network namespace's.
+    /// The default of this network namespace.
     default_congestion_control: String,
     interfaces: Vec<String>,
     counters: pins::Counters,

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Makes `name` this namespace's default, and keeps what it was.
+/// Makes `name` the default of this network namespace, and saves the previous one.
 pub fn set(pins: &Pins, name: &str) -> Result<()> {
     let was = current()?;
     if was == name {
@@ -20,7 +20,8 @@ pub fn set(pins: &Pins, name: &str) -> Result<()> {
     fs::write(DEFAULT, name).map_err(|e| Refusal(format!("{DEFAULT} does not take {name:?}: {e}")).into())
 }
 
-/// Puts back what every namespace that can be found had. One made while ours was the default has inherited it.
+/// Restores the previous default in each network namespace that can be found. A namespace created meanwhile
+/// inherited ours and gets `cubic` or `reno`.
 pub fn restore(pins: &Pins, name: &str) -> Result<()> {
     let ours = crate::law::LAWS.map(|law| law.congestion_control(name));
     let own = File::open(OWN).context(OWN)?;

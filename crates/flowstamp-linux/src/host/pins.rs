@@ -1,4 +1,4 @@
-//! The BPF objects, and their pins.
+//! The BPF objects of `host`, and their pins.
 
 use super::place::{self, Cgroup, Interface};
 use crate::bpffs;
@@ -21,12 +21,13 @@ mod skel {
     include!(concat!(env!("OUT_DIR"), "/host.skel.rs"));
 }
 
-/// Round trips without an echo after which a flow is the kernel's: it must outlast a recovery in which every ack is full.
+/// Round trips without an echo after which a flow leaves. The limit outlasts a recovery in which no ack has
+/// room for the option.
 const SILENT_ROUNDS_MAX: u32 = 16;
 
 /// bpf_attach_type BPF_TCX_EGRESS and BPF_TRACE_ITER.
 const TCX_EGRESS: u32 = 47;
-/// Before all other programs: a router on the same interface is to find VCP's code.
+/// Runs before all other programs, so that a router on the same interface sees VCP's code.
 const BPF_F_BEFORE: u32 = 1 << 3;
 const TRACE_ITER: u32 = 28;
 
@@ -45,20 +46,20 @@ pub struct Settings {
     cgroup: [u8; 256],
 }
 
-/// What connections are to do.
+/// The configuration that `host enable` asks for.
 pub struct Wanted {
-    /// The law that they ask for.
+    /// The law that connections request.
     pub law: &'static Law,
-    /// Bytes/ms that none exceeds.
+    /// Upper limit on each flow's rate, in bytes/ms; `u32::MAX` is none.
     pub rate_max: u32,
-    /// Flows stay however long their RTT.
+    /// Flows do not leave when their RTT doubles.
     pub any_rtt: bool,
-    /// VCP's parameters.
+    /// Parameters of VCP's sender.
     pub vcp: VcpSender,
 }
 
 impl Settings {
-    /// What connections ask for.
+    /// The law that connections request.
     pub fn law(&self) -> Result<&'static Law> {
         law::numbered(self.law.into()).context("pinned settings are another version's")
     }
@@ -68,12 +69,12 @@ impl Settings {
         text(&self.fallback)
     }
 
-    /// Bytes/ms that no flow exceeds, if there is a limit.
+    /// Upper limit on each flow's rate in bytes/ms, if there is one.
     pub fn rate_max(&self) -> Option<u32> {
         (self.rate_max != u32::MAX).then_some(self.rate_max)
     }
 
-    /// Whose sockets carry the option.
+    /// The cgroup whose sockets carry the option.
     pub fn cgroup(&self) -> String {
         text(&self.cgroup)
     }
@@ -84,37 +85,38 @@ impl Settings {
     }
 }
 
-/// Connections since `host enable`.
+/// Counts of connections and acks since `host enable`.
 #[derive(serde::Serialize)]
 pub struct Counters {
-    /// A router has answered the handshake's wish.
+    /// A router has answered the request in the handshake.
     answered: u64,
-    /// The peer has no Flowstamp, or something drops the option.
+    /// The peer does not run Flowstamp, or the path drops the option.
     left_no_peer: u64,
-    /// A congestion control of ours was asked for, and no router has answered.
+    /// Our congestion control was selected, but no router has answered.
     left_no_router: u64,
-    /// The RTT doubled and the rate did not fall.
+    /// The RTT doubled, but the rate did not fall.
     left_rtt_doubled: u64,
-    /// A loss, and the rate had not fallen.
+    /// A packet was lost, but the rate had not fallen.
     left_loss: u64,
     /// Echoes stopped.
     left_silent: u64,
-    /// The SYN asked for the law of `host enable`, and the application then chose the other one's congestion control.
+    /// The SYN requested the law of `host enable`, but the application then selected another law's congestion
+    /// control.
     left_other_law: u64,
-    /// Packets with the option got lost as long as they had it, now or a while ago to the same peer.
+    /// All packets with the option were lost, on this connection or recently to the same peer.
     left_blackhole: u64,
-    /// Echoes came, and for 20 round trips none told anything.
+    /// Echoes arrived, but brought no feedback for 20 round trips.
     left_untold: u64,
-    /// Acks in which a SACK block has given way to the option.
+    /// Acks in which the option replaced a SACK block.
     acks_repaired: u64,
 }
 
-/// A connection's end that has left its law.
+/// One end of a connection that has left its law.
 #[derive(serde::Serialize)]
 pub struct Departure {
-    /// On the monotonic clock.
+    /// Seconds on the monotonic clock.
     pub at_s: f64,
-    /// As in the counters.
+    /// The reason, named as in [`Counters`].
     pub cause: &'static str,
     pub local_port: u16,
     pub remote_port: u16,
@@ -122,7 +124,7 @@ pub struct Departure {
 
 /// FS_DEPARTURES of host_flow.h.
 const DEPARTURES: u64 = 8192;
-/// Causes by the numbers of `enum fs_counter`.
+/// Reasons by number in `enum fs_counter`.
 const CAUSES: [(u32, &str); 8] = [
     (1, "no_peer"),
     (2, "no_router"),
@@ -134,7 +136,7 @@ const CAUSES: [(u32, &str); 8] = [
     (10, "untold"),
 ];
 
-/// `/sys/fs/bpf/NAME`, held by this process alone.
+/// The directory `/sys/fs/bpf/NAME`, locked by this process.
 pub struct Pins {
     name: String,
     directory: PathBuf,
@@ -142,7 +144,7 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// Waits for its turn.
+    /// Waits for the lock.
     pub fn lock(name: &str) -> Result<Self> {
         if std::env::var_os("FLOWSTAMP_BPF_LOG").is_none() {
             libbpf_rs::set_print(None);
@@ -162,14 +164,14 @@ impl Pins {
         self.directory.exists()
     }
 
-    /// Whether all that `load` pins is; `settings` comes last.
+    /// Whether all pins of `load` exist; `settings` is pinned last.
     pub fn complete(&self) -> bool {
         self.at("settings").exists()
     }
 
-    /// Loads, attaches and pins everything; if one fails, nothing stays.
+    /// Loads, attaches and pins everything; on failure, nothing stays.
     pub fn load(&self, wanted: &Wanted, cgroup: &Cgroup) -> Result<()> {
-        self.remove()?; // what an enable that was killed has left
+        self.remove()?; // left by an `enable` that was killed
         for law in LAWS {
             let name = law.congestion_control(&self.name);
             if place::available(&name)? {
@@ -206,7 +208,7 @@ impl Pins {
         skel.maps.departures.pin(self.at("departures"))?;
         skel.progs.fs_egress.pin(self.at("egress"))?;
         skel.progs.fs_listeners.pin(self.at("listeners"))?;
-        // Before any SYN is asked for its option.
+        // The settings must exist before any SYN calls the program.
         let settings = self.fresh_settings(wanted, cgroup)?;
         skel.maps.settings.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         let mut options =
@@ -238,7 +240,7 @@ impl Pins {
         })
     }
 
-    /// Everything is there: from now on connections do what is wanted.
+    /// Changes the settings of loaded programs; new connections use `wanted`.
     pub fn retarget(&self, wanted: &Wanted, cgroup: Option<&Cgroup>) -> Result<()> {
         if let Some(cgroup) = cgroup {
             let info = Link::open(self.at("options"))?.info()?;
@@ -262,7 +264,7 @@ impl Pins {
         MapHandle::from_pinned_path(self.at(pin)).with_context(|| self.at(pin).display().to_string())
     }
 
-    /// As the programs see them.
+    /// The settings that the programs use.
     pub fn settings(&self) -> Result<Settings> {
         let bytes = self.map("settings")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
         if bytes.len() != size_of::<Settings>() {
@@ -270,11 +272,11 @@ impl Pins {
                 "enabled by another version: `host disable` with that one, or with this one, and enable again"
             );
         }
-        // SAFETY: of the same size, and any bytes are a value.
+        // SAFETY: the size is the same, and any bytes are valid.
         Ok(unsafe { bytes.as_ptr().cast::<Settings>().read_unaligned() })
     }
 
-    /// In the order of `enum fs_counter`.
+    /// Reads the counters; keys are those of `enum fs_counter`.
     pub fn counters(&self) -> Result<Counters> {
         let map = self.map("counters")?;
         let read = |which: u32| -> Result<u64> {
@@ -295,7 +297,7 @@ impl Pins {
         })
     }
 
-    /// The last ends of connections that left, the oldest first.
+    /// The last ends of connections that left, oldest first.
     pub fn departures(&self) -> Result<Vec<Departure>> {
         let bytes = |map: &MapHandle, key: u64| -> Result<Vec<u8>> {
             let key = u32::try_from(key)?.to_ne_bytes();
@@ -323,7 +325,7 @@ impl Pins {
             .collect()
     }
 
-    /// Keeps a namespace's default congestion control, unless one is kept already.
+    /// Saves a namespace's default congestion control, unless one is saved already.
     pub fn keep_default(&self, namespace: u64, was: &str) -> Result<()> {
         let value = padded::<16>(was);
         match self.map("defaults")?.update(&namespace.to_ne_bytes(), &value, MapFlags::NO_EXIST) {
@@ -332,7 +334,7 @@ impl Pins {
         }
     }
 
-    /// What was kept.
+    /// The saved default congestion control of a namespace.
     pub fn kept_default(&self, namespace: u64) -> Option<String> {
         let value = self.map("defaults").ok()?.lookup(&namespace.to_ne_bytes(), MapFlags::ANY).ok()??;
         Some(text(&value))
@@ -342,7 +344,7 @@ impl Pins {
         self.at(&format!("if-{namespace}-{index}"))
     }
 
-    /// Has the sockets that listen in this namespace take part.
+    /// Enables the option on the sockets that listen in this namespace.
     pub fn tell_listeners(&self) -> Result<()> {
         let program = Program::fd_from_pinned_path(self.at("listeners"))?;
         // SAFETY: descriptors are open, and no options are given; each result is owned once.
@@ -355,13 +357,13 @@ impl Pins {
         Ok(())
     }
 
-    /// Repairs acks on these too.
+    /// Attaches the egress program to these interfaces too.
     pub fn attach_interfaces(&self, interfaces: &[Interface]) -> Result<()> {
         let namespace = place::namespace()?;
         let program = Program::fd_from_pinned_path(self.at("egress"))?;
         for interface in interfaces {
             let pin = self.interface_pin(namespace, interface.index);
-            // A namespace's number is used again when it is gone; its links then are without an interface.
+            // Inode numbers of namespaces are reused; an old namespace's links then have no interface.
             if Link::open(&pin).and_then(|l| l.info()).is_ok_and(|i| is_attached(&i)) {
                 continue;
             }
@@ -374,7 +376,7 @@ impl Pins {
         Ok(())
     }
 
-    /// Names of this namespace's interfaces on which acks are repaired.
+    /// Names of this namespace's interfaces with the egress program.
     pub fn interfaces(&self) -> Result<Vec<String>> {
         let namespace = place::namespace()?;
         let all = place::all_interfaces()?;
@@ -391,11 +393,12 @@ impl Pins {
         for entry in entries {
             let entry = entry?;
             let path = entry.path();
-            // Routers' pins, by default.
+            // The directory of routers' pins stays.
             if entry.file_type()?.is_dir() {
                 continue;
             }
-            // Another may hold the link open. Maps and programs are no links; a struct_ops link goes with its last holder.
+            // Detaches first, because another process may hold the link open. Maps and programs are not
+            // links, and a struct_ops link ends with its last holder.
             if let Ok(link) = Link::open(&path) {
                 let _ = link.detach();
             }
@@ -441,7 +444,7 @@ fn tcx(program: &OwnedFd, index: u32) -> std::io::Result<OwnedFd> {
     }
 }
 
-/// A descriptor that nothing else owns, or the error that its number is.
+/// Turns a libbpf result into an owned descriptor, or into the error that it encodes.
 unsafe fn checked(fd: i32) -> std::io::Result<OwnedFd> {
     if fd < 0 {
         return Err(std::io::Error::from_raw_os_error(-fd));
@@ -457,7 +460,7 @@ fn pin_fd(fd: &OwnedFd, path: &Path) -> std::io::Result<()> {
     if done == 0 { Ok(()) } else { Err(std::io::Error::from_raw_os_error(-done)) }
 }
 
-/// Cut to `N` bytes, of which the last is zero.
+/// The text, cut and zero-padded to `N` bytes, of which the last is zero.
 fn padded<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     let len = text.len().min(N - 1);

@@ -1,4 +1,4 @@
-//! Where things are: namespaces, cgroups and interfaces.
+//! Namespaces, cgroups and interfaces.
 
 use crate::bpffs;
 use crate::refusal::Refusal;
@@ -10,13 +10,13 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The default congestion control of this network namespace.
+/// File with the default congestion control of this network namespace.
 pub const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// This network namespace.
+/// File of this network namespace.
 pub const OWN: &str = "/proc/self/ns/net";
 
-/// Refuses unless this is root.
+/// Refuses to run without root.
 pub fn require_root() -> Result<()> {
     // SAFETY: has no preconditions.
     if unsafe { libc::geteuid() } == 0 {
@@ -25,8 +25,8 @@ pub fn require_root() -> Result<()> {
     Err(Refusal("`flowstamp host` loads BPF programs: run it as root".into()).into())
 }
 
-/// Moves to the mount namespace of the eldest ancestor that allows it. `ip netns exec` makes one with a /sys of its own, and
-/// pins there would go when its process does. The network namespace stays.
+/// Moves to the mount namespace of the oldest ancestor that allows it. `ip netns exec` creates a mount
+/// namespace with its own /sys, where pins would vanish with its process. The network namespace stays.
 pub fn enter_eldest_mount_namespace() -> Result<()> {
     let own = std::fs::metadata("/proc/self/ns/mnt").context("/proc/self/ns/mnt")?.ino();
     for ancestor in ancestors().iter().rev() {
@@ -39,12 +39,12 @@ pub fn enter_eldest_mount_namespace() -> Result<()> {
     Ok(())
 }
 
-/// Processes from the parent on.
+/// Process numbers of all ancestors, the parent first.
 fn ancestors() -> Vec<u32> {
     let mut found = Vec::new();
     let mut process = std::process::id();
     while process > 1 {
-        // The name, in brackets, may hold anything; the parent is the second field after it.
+        // The name in brackets may contain any character; the parent is the second field after it.
         let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { break };
         let rest = stat.rsplit(')').next().unwrap_or_default();
         let Some(parent) = rest.split_whitespace().nth(1).and_then(|p| p.parse().ok()) else { break };
@@ -59,25 +59,25 @@ pub fn current() -> Result<String> {
     Ok(std::fs::read_to_string(DEFAULT).context(DEFAULT)?.trim().to_owned())
 }
 
-/// Whether sockets may be given the congestion control `name`.
+/// Whether the congestion control `name` is registered.
 pub fn available(name: &str) -> Result<bool> {
     Ok(std::fs::read_to_string(AVAILABLE).context(AVAILABLE)?.split_whitespace().any(|n| n == name))
 }
 
-/// What identifies this network namespace.
+/// The inode that identifies this network namespace.
 pub fn namespace() -> Result<u64> {
     Ok(std::fs::metadata(OWN).context(OWN)?.ino())
 }
 
-/// A cgroup of the second version, open.
+/// An open cgroup of version 2.
 pub struct Cgroup {
     /// Its directory.
     pub directory: File,
-    /// As the user knows it.
+    /// Its path for users.
     pub path: String,
 }
 
-/// The one at `path`.
+/// Opens the cgroup at `path`.
 pub fn open_cgroup(path: &Path) -> Result<Cgroup> {
     let refusal = |what: String| Refusal(format!("--cgroup {}: {what}", path.display()));
     let kind = bpffs::kind(path).map_err(|e| refusal(e.to_string()))?;
@@ -88,7 +88,7 @@ pub fn open_cgroup(path: &Path) -> Result<Cgroup> {
     Ok(Cgroup { directory, path: path.canonicalize()?.display().to_string() })
 }
 
-/// The root, whether it is mounted anywhere or not.
+/// Opens the root cgroup, whether cgroup version 2 is mounted or not.
 pub fn all_of_cgroup2() -> Result<Cgroup> {
     let refusal = |what: &str| Refusal(format!("{what} cgroup version 2: {}", io::Error::last_os_error()));
     // SAFETY: strings that end in NUL; each descriptor is owned once.
@@ -120,7 +120,7 @@ pub struct Interface {
     pub index: u32,
 }
 
-/// Those named, or each that has Ethernet's header: the repair of acks counts on it.
+/// The named interfaces, or all Ethernet interfaces: the egress program requires an Ethernet header.
 pub fn interfaces(named: &[String]) -> Result<Vec<Interface>> {
     let all = all_interfaces()?;
     if named.is_empty() {
@@ -138,7 +138,7 @@ pub fn interfaces(named: &[String]) -> Result<Vec<Interface>> {
     Ok(all.into_iter().filter(|i| named.contains(&i.name)).collect())
 }
 
-/// Every one.
+/// All interfaces of this network namespace.
 pub fn all_interfaces() -> Result<Vec<Interface>> {
     // SAFETY: the list ends where its index is zero, and is freed once.
     unsafe {
