@@ -1,6 +1,7 @@
-//! The laws that the kernel's programs carry out, one file each: name and number, the registry's parameters in fixed point, the state
-//! in the registry's units, and what the option says. These are the lists of them on Linux: a law of the registry that is not
-//! in them, and a parameter that the kernel's law lacks, are refused by name before anything is touched.
+//! The laws that the kernel's programs implement, one file each. A file holds the law's name and number, the
+//! registry's parameters in fixed point, the state in the registry's units, and the option's fields. The
+//! lists here define what Linux supports: commands refuse, by name and before they change anything, a law
+//! that is not listed and a parameter that the kernel's law lacks.
 
 mod fixed;
 mod given;
@@ -21,87 +22,88 @@ use flowstamp_laws::registry::{Header, RouterSpec};
 use flowstamp_laws::{Rate, Stamp, Time};
 use flowstamp_wire::option;
 
-/// A law as the kernel has it.
+/// A law as the kernel implements it.
 pub struct Law {
     /// The registry's name.
     pub name: &'static str,
     /// `enum fs_law` of bpf/option.h.
     pub number: u32,
-    /// What its packets carry: the stamp as laws read it, and the option as hosts write it.
+    /// What its packets carry: the header as the registry's laws read it, and the option as hosts write it.
     pub header: Header,
     pub option: option::Law,
-    /// It knows the link by its queue alone: it takes no rate, and needs a queue that shows.
+    /// The law observes only the link's queue: it takes no rate, and needs a queue whose backlog is visible.
     pub blind: bool,
-    /// Parameters whose default is not the registry's where the kernel carries the law out.
+    /// Parameters whose default in the kernel differs from the registry's.
     defaults: &'static [(&'static str, &'static str)],
-    /// `--eta` and `--min-interval`, where they are parameters of the law, by these names.
+    /// `--eta` and `--min-interval`, if they are parameters of the law, with the parameter's name.
     options: &'static [(&'static str, &'static str)],
-    /// What it knows of a link.
+    /// Its state variables of a link.
     pub variables: &'static [Variable],
-    /// Refuses what its option cannot carry, whoever the router is.
+    /// Refuses parameters that its option cannot support, wherever the router runs.
     carries: fn(&RouterSpec) -> Result<(), Refusal>,
-    /// Its parameters and first state, into what the program is loaded with.
+    /// Writes its parameters and initial state into the program's configuration.
     translate: fn(&RouterSpec, &Link, &mut types::fs_config, &mut types::fs_link) -> Result<(), Refusal>,
-    /// Bytes that have come, as of the last decision.
+    /// Bytes that have arrived up to the last decision.
     pub input_bytes: fn(&types::fs_link) -> u64,
-    /// What the option carries, as the registry's law reads it.
+    /// Converts the option's fields into the registry's header.
     pub read: fn(&option::Stamp) -> Stamp,
-    /// The option's four bytes, from what the registry's law has written.
+    /// Converts the registry's header into the option's four bytes.
     pub write: fn(&Stamp) -> u32,
-    /// What its routers tell of themselves, if anything; and how they do.
+    /// The value that its routers announce to packets (0 if none), and the function that writes it.
     pub told: fn(&RouterSpec) -> u32,
     pub tell: fn(&mut Stamp, u32),
-    /// The option's four bytes that no router changes, and those that a sender writes who asks for as much as there is.
+    /// The four bytes that no router changes, and the four bytes of an unlimited request.
     pub least: u32,
     pub most: u32,
-    /// What they say.
+    /// What the four bytes mean, for output.
     pub what: &'static str,
 }
 
-/// Every law that hosts obey, in the order of their numbers.
+/// The hosts' laws, in the order of their numbers.
 pub static LAWS: [&Law; 3] = [&rcp::LAW, &xcp::LAW, &vcp::LAW];
 
-/// Every law of routers, in the order of their numbers: those, and others that write into their packets.
+/// The routers' laws, in the order of their numbers: the hosts' laws, and others that use their packets.
 pub static ROUTERS: [&Law; 4] = [&rcp::LAW, &xcp::LAW, &vcp::LAW, &xcpb::LAW];
 
-/// What a law knows of a link, by the name of the registry's law and in its units.
+/// A state variable of a law on a link, with the name and unit of the registry's law.
 pub struct Variable {
     pub name: &'static str,
-    /// For Prometheus.
+    /// Help text for Prometheus.
     pub help: &'static str,
     pub of: fn(&types::fs_config, &types::fs_link) -> f64,
 }
 
-/// What the kernel's router is told of the link, beside the law's own parameters.
+/// Properties of the link for the kernel's router, in addition to the law's own parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    /// What the link carries, unless nobody knows.
+    /// The link's capacity, if known.
     pub rate: Option<Rate>,
-    /// What may wait for it at the most, where that is known.
+    /// The limit of its queue, if known.
     pub limit: Option<Limit>,
-    /// The law's own part of it at first.
+    /// The initial weight of the law's own traffic.
     pub own_weight: f64,
-    /// Share of the rate that a law without a target utilisation is told of.
+    /// Share of the rate that a law without its own target utilisation uses as capacity.
     pub eta: f64,
-    /// The shortest interval between decisions of a law without a parameter for it.
+    /// Minimum interval between decisions, for a law without a parameter for it.
     pub min_interval: Time,
 }
 
 impl Link {
-    /// The rate, for a law that cannot do without: [`translate`] has seen to it that there is one.
+    /// The rate, for a law that needs one: [`translate`] has checked that it is known.
     fn known_rate(&self) -> Rate {
         self.rate.unwrap_or(Rate::ZERO)
     }
 }
 
 impl Law {
-    /// The option of a packet of a flow with an RTT of 20 ms and 20 packets in flight, whose stamp is `value`.
+    /// The option of a packet whose stamp is `value`, from a flow with an RTT of 20 ms and 20 packets in
+    /// flight.
     pub fn stamped(&self, value: u32) -> Vec<u8> {
         let stamp = option::Stamp { value, rtt: option::MicrosFloat::from_micros(20_000), last: 20 };
         option::StampOption { law: self.option, echo: 100, stamp: Some(stamp) }.to_vec()
     }
 
-    /// Its congestion control's name to the kernel, which takes no hyphens in it, on a host called `host`.
+    /// The name of its congestion control in the kernel, which allows no hyphens, on a host called `host`.
     pub fn congestion_control(&self, host: &str) -> String {
         format!("{}_{}", host.replace('-', "_"), self.name)
     }
@@ -125,17 +127,17 @@ impl serde::Serialize for Law {
     }
 }
 
-/// Hosts' law of a name.
+/// The hosts' law with this name.
 pub fn named(name: &str) -> Option<&'static Law> {
     LAWS.into_iter().find(|law| law.name == name)
 }
 
-/// Routers' law of a name.
+/// The routers' law with this name.
 pub fn router_named(name: &str) -> Option<&'static Law> {
     ROUTERS.into_iter().find(|law| law.name == name)
 }
 
-/// The law of a number.
+/// The routers' law with this number.
 pub fn numbered(number: u64) -> Option<&'static Law> {
     ROUTERS.into_iter().find(|law| u64::from(law.number) == number)
 }
@@ -153,23 +155,23 @@ fn parse_one_of(laws: &[&'static Law], text: &str) -> Result<&'static Law, Strin
     })
 }
 
-/// `host enable --law`: one of them, or what would be right.
+/// Parses `host enable --law`; the error lists the valid names.
 pub fn parse(text: &str) -> Result<&'static Law, String> {
     parse_one_of(&LAWS, text)
 }
 
-/// `router attach --law`.
+/// Parses `router attach --law`; the error lists the valid names.
 pub fn parse_router(text: &str) -> Result<&'static Law, String> {
     parse_one_of(&ROUTERS, text)
 }
 
-/// Whether the registry's own law can run on a path between hosts of the kernel's.
+/// Checks that the registry's law can run on a path between the kernel's hosts.
 pub fn on_path(spec: &RouterSpec) -> Result<(), Refusal> {
     (law_of(spec)?.carries)(spec)
 }
 
-/// What the router's program is loaded with for a link: the law's parameters and first state, all of them, or the one refused that
-/// it cannot carry out.
+/// The configuration and initial state of the router's program for a link. Refuses a parameter that the
+/// kernel's law does not support.
 pub fn translate(spec: &RouterSpec, link: &Link) -> Result<(types::fs_config, types::fs_link), Refusal> {
     let law = law_of(spec)?;
     let name = law.name;

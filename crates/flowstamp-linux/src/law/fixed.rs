@@ -1,23 +1,23 @@
-//! The BPF programs' fixed point.
+//! Conversions to and from the BPF programs' fixed point.
 
 use flowstamp_laws::Time;
 
-/// 16 fraction bits.
+/// Converts to fixed point with 16 fraction bits.
 pub fn q16(v: f64) -> u64 {
     (v * 65536.0).round() as u64
 }
 
-/// 32 fraction bits.
+/// Converts to fixed point with 32 fraction bits.
 pub fn q32(v: f64) -> u64 {
     (v * 4_294_967_296.0).round() as u64
 }
 
-/// Bits/s of bytes/s with 16 fraction bits.
+/// Converts bytes/s with 16 fraction bits to bits/s.
 pub fn bps(q16: f64) -> f64 {
     q16 / 65536.0 * 8.0
 }
 
-/// Seconds of ns with 8 fraction bits.
+/// Converts ns with 8 fraction bits to seconds.
 pub fn seconds(q8: u64) -> f64 {
     q8 as f64 / 256e9
 }

@@ -1,4 +1,4 @@
-//! From what users write to the registry's parameters.
+//! Converts the options of a command line into the registry's parameters.
 
 use super::{Law, ROUTERS, VcpSender, router_named, vcp};
 use crate::refusal::Refusal;
@@ -18,7 +18,7 @@ pub fn law_of(spec: &RouterSpec) -> Result<&'static Law, Refusal> {
     })
 }
 
-/// TOML, or else a string, as `--set` of a scenario has it.
+/// Parses a value as TOML, or else takes it as a string, like a scenario's `--set`.
 fn value_of(text: &str) -> Value {
     format!("v = {text}")
         .parse::<Table>()
@@ -33,7 +33,7 @@ fn spec(law: &Law, mut table: Table) -> Result<RouterSpec, toml::de::Error> {
     RouterSpec::deserialize(table)
 }
 
-/// `KEY=VALUE` of `--set`, as it is written.
+/// Splits the `KEY=VALUE` of a `--set`.
 fn pair<'a>(set: &'a str, example: &str) -> Result<(&'a str, Value), Refusal> {
     let refuse = |what: &str| Refusal(format!("--set {set}: {what}"));
     let (key, text) =
@@ -44,7 +44,7 @@ fn pair<'a>(set: &'a str, example: &str) -> Result<(&'a str, Value), Refusal> {
     Ok((key, value_of(text)))
 }
 
-/// A sender's law with what `host enable --set` says, as hosts carry it out.
+/// The sender's parameters from `host enable --set`, as hosts implement them.
 pub fn sender(law: &Law, sets: &[String]) -> Result<VcpSender, Refusal> {
     let mut all = Table::from_iter([("law".to_owned(), Value::String(law.name.to_owned()))]);
     for set in sets {
@@ -69,19 +69,20 @@ pub fn sender(law: &Law, sets: &[String]) -> Result<VcpSender, Refusal> {
     }
 }
 
-/// A law as it was asked for, and what the kernel adds for those that lack it.
+/// The requested law, and the kernel's settings for laws without such parameters.
 pub struct Given {
     pub spec: RouterSpec,
     pub eta: f64,
     pub min_interval: Time,
 }
 
-/// Share of the rate that a kernel's router aims at if nothing is said: a shaper's rate and a law's estimate never agree quite.
+/// Default target utilisation of a kernel router, below 1 because a shaper's rate and a law's estimate never
+/// match exactly.
 const ETA: f64 = 0.95;
-/// The shortest interval between decisions if nothing is said.
+/// Default minimum interval between decisions.
 const MIN_INTERVAL: Time = Time::from_millis(1);
 
-/// The registry's law with what `--set` says, and `--eta` and `--min-interval`, which some law has as a parameter.
+/// The registry's law with the parameters from `--set`, `--eta` and `--min-interval`.
 pub fn given(
     law: &Law,
     sets: &[String],
@@ -97,7 +98,7 @@ pub fn given(
     for set in sets {
         let refuse = |what: &str| Refusal(format!("--set {set}: {what}"));
         let (key, value) = pair(set, "alpha=0.4")?;
-        // Alone, so that what is wrong has a name.
+        // Checks each key alone, so that the error can name it.
         let alone = Table::from_iter([(key.to_owned(), value.clone())]);
         spec(law, alone).map_err(|error| refuse(&plainly(error.message())))?;
         if all.insert(key.to_owned(), value).is_some() {

@@ -1,19 +1,20 @@
-//! What the kernel says of parameters of the registry's laws that its own lack.
+//! Refusals of registry parameters that the kernel's laws do not support.
 
 use super::Law;
 use crate::refusal::Refusal;
 use flowstamp_laws::Time;
 use serde::Serialize;
 
-/// What a timer of the kernel can keep: below, its lateness would be the interval; the router looks at its queue once in the longest.
+/// The range of a kernel timer's period. Below it, lateness would dominate; above it, the router would rarely
+/// sample its queue.
 pub const TIMER: [Time; 2] = [Time::from_micros(100), Time::from_secs(20)];
-/// Round trips that bpf/laws.h is valid for.
+/// The range of RTTs for which bpf/laws.h is valid.
 pub const RTT: [Time; 2] = [Time::from_micros(10), Time::from_secs(20)];
 
-/// Factors by which bpf/laws.h bounds what packets say.
+/// The range of the factors with which bpf/laws.h caps values from packets.
 pub const BOUND: [f64; 2] = [1.0, 1000.0];
 
-/// How a value is written: as in a scenario.
+/// Formats a value as in a scenario.
 fn shown(value: impl Serialize) -> String {
     match serde_json::to_value(value).unwrap_or_default() {
         serde_json::Value::String(text) => text,
@@ -29,17 +30,17 @@ fn refused(law: &Law, key: &str, value: impl Serialize, whom: &str, right: &str)
 
 const KERNEL: &str = "the kernel's law";
 
-/// A parameter that the kernel's law has not with this value.
+/// Refuses a value that the kernel's law does not support.
 pub fn cannot(law: &Law, key: &str, value: impl Serialize, right: &str) -> Refusal {
     refused(law, key, value, KERNEL, right)
 }
 
-/// A parameter of which the kernel's law has only the default.
+/// Refuses any value but the default, which is the only one that the kernel's law supports.
 pub fn lacks<T: PartialEq + Serialize>(law: &Law, key: &str, value: &T, default: &T) -> Result<(), Refusal> {
     lacked(law, key, value, default, KERNEL)
 }
 
-/// A parameter of which `whom` has only the default.
+/// Refuses any value but the default, which is the only one that `whom` supports.
 pub fn lacked<T: PartialEq + Serialize>(
     law: &Law,
     key: &str,
@@ -53,7 +54,7 @@ pub fn lacked<T: PartialEq + Serialize>(
     Err(refused(law, key, value, whom, &format!("leave it at {}", shown(default))))
 }
 
-/// A parameter that the kernel's law has from one value to another.
+/// Refuses a value outside the range that the kernel's law supports.
 pub fn between<T: PartialOrd + Serialize + Copy>(
     law: &Law,
     key: &str,

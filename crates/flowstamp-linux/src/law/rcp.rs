@@ -16,8 +16,8 @@ pub static LAW: Law = Law {
     header: registry::Header::Rcp,
     option: option::Law::Rcp,
     blind: false,
-    // A shaper's rate and a law's estimate never agree quite.
-    // Strangers' packets are believed no more than that they do little harm.
+    // eta: a shaper's rate and a law's estimate never match exactly. max_rtt_factor: caps the RTTs that other
+    // hosts' packets can claim, to limit their harm.
     defaults: &[("eta", "0.95"), ("max_rtt_factor", "4")],
     options: &[("eta", "eta")],
     variables: &[
@@ -52,7 +52,7 @@ pub static LAW: Law = Law {
         let rtt_s = f64::from(carried.rtt.to_micros().unwrap_or(0)) * 1e-6;
         Header { rate: f64::from(carried.value) * PER_MS, rtt_s, age_bytes: 0.0 }.into()
     },
-    // A rate of zero would mean none.
+    // At least 1, because zero means no rate.
     write: |stamp| ((Header::from(*stamp).rate / PER_MS) as u32).max(1),
     told: |_| 0,
     tell: |_, _| {},
@@ -64,7 +64,7 @@ pub static LAW: Law = Law {
 /// The option's rate is in bytes per millisecond.
 const PER_MS: f64 = 1000.0;
 
-/// Classes by age: the option has no room for what a flow has sent.
+/// Refuses classes by age, because the option has no field for the bytes that a flow has sent.
 fn carries(spec: &RouterSpec) -> Result<(), Refusal> {
     let RouterSpec::Rcp(parameters) = spec else { unreachable!("it is another law's") };
     let (p, default, whom) = (parameters, Params::default(), "hosts, whose option has no age");
@@ -79,7 +79,7 @@ fn translate(
     first: &mut types::fs_link,
 ) -> Result<(), Refusal> {
     let RouterSpec::Rcp(parameters) = spec else { unreachable!("it is another law's") };
-    // Whatever is new here is carried out below, or refused.
+    // Destructured, so that each new parameter must be translated or refused below.
     let Params {
         alpha,
         beta,
@@ -93,7 +93,7 @@ fn translate(
         capacity,
         growth,
         fairness,
-        // Those that `carries` has refused.
+        // Refused by `carries` unless they are the default.
         long_share: _,
         long_after: _,
     } = parameters;
@@ -123,7 +123,7 @@ fn translate(
     };
     let rate = link.own_weight * bytes_per_sec * initial_rate;
     first.rcp.rate_q16 = q16(rate);
-    // Zero is unknown: the first packets' RTT.
+    // Zero means unknown; the first packets' RTT then sets it.
     first.rcp.avg_rtt_q8 = initial_rtt.map_or(0, ns) << 8;
     first.offer = ((rate / PER_MS) as u32).max(1);
     first.interval_ns = ns(initial_rtt.unwrap_or(max_interval).min(max_interval)).max(ns(link.min_interval));

@@ -1,4 +1,5 @@
-//! What users write reaches the kernel, or is refused by name. No root, no kernel.
+//! Tests that user settings reach the kernel's configuration or are refused by name. They need no root and no
+//! kernel.
 
 use super::*;
 use crate::bpf::bytes_of;
@@ -33,7 +34,7 @@ fn refusal(law: &Law, sets: &[&str]) -> String {
     with(law, sets).expect_err("refused").0
 }
 
-/// Other values of a parameter's kind, that the registry may take or not.
+/// Other values of the same type, which the registry may accept or not.
 fn others(value: &Value) -> Vec<Value> {
     match value {
         Value::Float(v) => [0.5 * v, 0.9 * v, 1.5 * v, 0.3, 2.0].map(Value::Float).to_vec(),
@@ -55,7 +56,8 @@ fn others(value: &Value) -> Vec<Value> {
     }
 }
 
-/// Every key that the registry knows: of the table of defaults, and, where a default is unset, of the message that lists them.
+/// Every key that the registry knows: from the table of defaults and, for unset defaults, from the error
+/// message that lists all keys.
 fn keys(law: &'static Law) -> Vec<String> {
     let said = refusal(law, &["no-such-parameter=1"]);
     let keys: Vec<String> = said.split('`').skip(3).step_by(2).map(str::to_owned).collect();
@@ -70,7 +72,7 @@ fn every_parameter_of_the_registry_reaches_the_kernel_or_is_refused_by_name() {
         let table = table(&default.spec);
         let before = bytes(with(law, &[]).expect("the kernel has the defaults"));
         for key in keys(law) {
-            // What is unset has a kind all the same.
+            // Unset parameters have a type, too.
             let unset = || match key.as_str() {
                 "q_max" => Value::String("64kB".to_owned()),
                 "chi" | "tau" | "weight" => Value::Float(0.2),
@@ -209,7 +211,8 @@ fn the_kernels_own_defaults_are_the_laws_parameters_where_it_has_them() {
     let (config, first) = with(rcp, &[]).expect("defaults");
     assert!((share(config.eta_q32) - 0.95).abs() < 1e-9);
     assert_eq!(config.rcp.min_interval_ns, 1_000_000);
-    // A first rate above the target is what was asked for: C offers the law's own until it first decides.
+    // An initial rate above the target is used as requested: C offers the law's rate until the first
+    // decision.
     let (_, full) = with(rcp, &["initial_rate=1"]).expect("all of the link");
     assert_eq!((full.offer, full.rcp.rate_q16), (12_500, 12_500_000 << 16));
     assert!(first.rcp.rate_q16 < full.rcp.rate_q16);
@@ -218,7 +221,7 @@ fn the_kernels_own_defaults_are_the_laws_parameters_where_it_has_them() {
     let (config, _) = with(xcp, &[]).expect("defaults");
     assert_eq!(config.xcp.capacity_q16, q16(0.95 * 12.5e6));
     assert_eq!((config.xcp.min_interval_ns, config.xcp.min_queue_interval_ns), (1_000_000, 2_000_000));
-    // RTTs from 20.5 us on are not believed, and RTTs are whole microseconds.
+    // RTTs of 20.5 us or more are ignored, and RTTs are whole microseconds.
     let (config, _) = with(rcp, &["max_allowable_rtt=20.5us"]).expect("a bound");
     assert_eq!(config.rcp.max_rtt_us, 21);
     let (config, first) = with(vcp, &[]).expect("defaults");
@@ -258,7 +261,7 @@ fn xcp_bs_parameters_reach_the_kernel() {
     assert_eq!(parameters(&["detection=counter", "n=5.55"]).n, 6);
     let bytes = parameters(&["kappa=4kB", "tau=0.5"]);
     assert_eq!((bytes.kappa_q16, bytes.in_packets, bytes.border_q24), (4000 << 16, 0, 2000 << 24));
-    // A queueing discipline's limit in packets counts full ones; what is set counts more.
+    // A queueing discipline's limit in packets counts full-sized packets; an explicit q_max has priority.
     let Given { spec, eta, min_interval } = given(xcp_b, &[], None, None).expect("defaults");
     let of = |limit| translate(&spec, &Link { rate: None, limit, eta, min_interval, ..link() });
     let (config, first) = of(Some(Limit::Packets(100))).expect("a limit");
@@ -330,7 +333,7 @@ fn what_the_option_says_is_what_the_law_reads() {
         assert_eq!(of_header(law.header), Some(law));
         assert_eq!(numbered(law.number.into()), Some(law));
         assert_eq!(named(law.name), Some(law));
-        // What `router bench` sends is lowered by no router: it comes back as it went.
+        // No router lowers the stamp that `router bench` sends, so it round-trips unchanged.
         let least = option::Stamp { value: law.least, ..carried };
         let mut stamp = (law.read)(&least);
         let spec = given(law, &[], None, None).expect("defaults").spec;

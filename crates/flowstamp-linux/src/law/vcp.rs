@@ -17,7 +17,8 @@ pub static LAW: Law = Law {
     header: registry::Header::Vcp,
     option: option::Law::Vcp,
     blind: false,
-    // A shaper's rate and a law's estimate never agree quite; and nobody here knows the paths: what the paper has for the Internet.
+    // gamma: a shaper's rate and a law's estimate never match exactly. t_rho: the paths are unknown, so this
+    // is the paper's value for the Internet.
     defaults: &[("gamma", "0.95"), ("t_rho", "200ms")],
     options: &[("eta", "gamma")],
     variables: &[
@@ -40,7 +41,7 @@ pub static LAW: Law = Law {
     carries: |_| Ok(()),
     translate,
     input_bytes: |link| link.seen.vcp.input_bytes,
-    // What the law itself writes is in IP's bits.
+    // The law writes its code into the ECN bits, not into the option.
     read: |carried| Stamp([f64::from(carried.value), 0.0, 0.0]),
     write: |stamp| stamp.0[0] as u32,
     told: |spec| if let RouterSpec::Vcp(p) = spec { us(p.t_rho.unwrap_or(T_RHO)) as u32 } else { 0 },
@@ -50,11 +51,11 @@ pub static LAW: Law = Law {
     what: "t_rho",
 };
 
-/// What the option has room for, in whole seconds: 2^24 us.
+/// The longest t_rho that fits into the option (2^24 us), in whole seconds.
 const LONGEST: Time = Time::from_secs(16);
-/// Factors that `fs_times` takes.
+/// The range of factors that `fs_times` supports.
 const FACTOR: [f64; 2] = [0.0, 16.0];
-/// Samples of the queue in a `t_rho` (section III-B).
+/// Queue samples per `t_rho` (section III-B).
 const SAMPLES: u64 = 20;
 
 fn translate(
@@ -64,7 +65,7 @@ fn translate(
     first: &mut types::fs_link,
 ) -> Result<(), Refusal> {
     let RouterSpec::Vcp(parameters) = spec else { unreachable!("it is another law's") };
-    // Whatever is new here is carried out below, or refused.
+    // Destructured, so that each new parameter must be translated or refused below.
     let Params { t_rho, t_q, k_q, gamma, queue_weight, tcp_friendly, red_min, red_max, red_max_p } =
         parameters;
     let default = Params::default();
@@ -87,7 +88,7 @@ fn translate(
         t_q_ns: ns(t_q),
         t_rho_us: us(t_rho),
     };
-    // As on an idle link: vcp/router.rs, deviation 1.
+    // Starts with the code of an idle link: vcp/router.rs, deviation 1.
     first.vcp.code = 1;
     first.interval_ns = ns(t_rho);
     Ok(())
@@ -102,13 +103,13 @@ pub struct VcpSender {
     beta_q32: u64,
 }
 
-/// What the series of `fs_vcp_growth_q40` is good for, and `fs_vcp_addition_q44`.
+/// The ranges for which `fs_vcp_growth_q40` and `fs_vcp_addition_q44` are valid.
 const KAPPA: [f64; 2] = [1e-3, 1.0];
 const ALPHA: [f64; 2] = [1e-3, 1000.0];
 
-/// How hosts carry the sender's law out, or the parameter that they cannot.
+/// The sender's parameters as hosts implement them. Refuses a parameter that they do not support.
 pub fn sender(parameters: &SenderParams) -> Result<VcpSender, Refusal> {
-    // Whatever is new here is carried out below, or refused.
+    // Destructured, so that each new parameter must be translated or refused below.
     let SenderParams {
         t_rho,
         kappa,
@@ -134,7 +135,7 @@ pub fn sender(parameters: &SenderParams) -> Result<VcpSender, Refusal> {
     lacks(&LAW, "tcp_friendly", tcp_friendly, &default.tcp_friendly)?;
     let kappa = between(&LAW, "kappa", *kappa, KAPPA)?;
     let alpha = between(&LAW, "alpha", *alpha, ALPHA)?;
-    // Together they are one factor.
+    // alpha and weight form one factor.
     between(&LAW, "weight", *weight, [ALPHA[0] / alpha, ALPHA[1] / alpha])?;
     let xi = kappa * (1.0 - TRANSITION) / TRANSITION; // eq. 5
     Ok(VcpSender {

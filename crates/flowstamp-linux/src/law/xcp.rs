@@ -17,7 +17,8 @@ pub static LAW: Law = Law {
     header: registry::Header::XcpDraft,
     option: option::Law::Xcp,
     blind: false,
-    // The authors' ns-2 model and the Internet-Draft: a timer cannot follow shorter ones.
+    // Values of the authors' ns-2 model and the Internet-Draft, because a timer cannot follow shorter
+    // intervals.
     defaults: &[("min_interval", "1ms"), ("min_queue_interval", "2ms"), MAX_WEIGHT],
     options: &[("min_interval", "min_interval")],
     variables: &[AGGREGATE, AVG_RTT, INPUT_RATE, PERSISTENT_QUEUE],
@@ -28,13 +29,13 @@ pub static LAW: Law = Law {
     write: |stamp| stamp.0[2] as i32 as u32,
     told: |_| 0,
     tell: |_, _| {},
-    // This router takes nothing from it, and works all the same.
+    // A router leaves this value unchanged, but still does all its work.
     least: i32::MIN as u32,
     most: option::UNBOUNDED_DELTA as u32,
     what: "delta",
 };
 
-// What any router of XCP's packets knows.
+// Variables of every router law on XCP's packets.
 pub const AGGREGATE: Variable = Variable {
     name: "aggregate_feedback_bps",
     help: "XCP: change asked of all flows",
@@ -56,7 +57,7 @@ pub const PERSISTENT_QUEUE: Variable = Variable {
     of: |_, link| link.xcp.persistent_queue_bytes as f64,
 };
 
-/// The option's fields as the Internet-Draft's header has them.
+/// Converts the option's fields to the Internet-Draft's header.
 pub fn read(carried: &option::Stamp) -> Stamp {
     let rtt_s = f64::from(carried.rtt.to_micros().unwrap_or(0)) * 1e-6;
     Stamp([rtt_s / f64::from(carried.last.max(1)), rtt_s, f64::from(carried.value as i32)])
@@ -64,7 +65,7 @@ pub fn read(carried: &option::Stamp) -> Stamp {
 
 /// FS_UNKNOWN_NS of bpf/laws.h.
 const UNKNOWN: Time = Time::from_millis(1);
-/// Factors that `fs_times` takes.
+/// The range of factors that `fs_times` supports.
 const FACTOR: [f64; 2] = [0.001, 16.0];
 
 fn translate(
@@ -74,7 +75,7 @@ fn translate(
     first: &mut types::fs_link,
 ) -> Result<(), Refusal> {
     let RouterSpec::Xcp(parameters) = spec else { unreachable!("it is another law's") };
-    // Whatever is new here is carried out below, or refused.
+    // Destructured, so that each new parameter must be translated or refused below.
     let Params {
         alpha,
         beta,
@@ -95,7 +96,7 @@ fn translate(
     config.eta_q32 = q32(link.eta);
     config.queue_interval_ns = ns(min_queue_interval);
     config.xcp = types::fs_xcp_params {
-        // XCP has no target utilisation of its own: a link that is to be filled to eta is that much smaller.
+        // XCP has no target utilisation of its own, so eta reduces its capacity.
         capacity_q16: q16(link.known_rate().bytes_per_sec() * link.eta),
         alpha_q32: q32(*alpha),
         beta_q32: q32(*beta),
@@ -109,22 +110,23 @@ fn translate(
     Ok(())
 }
 
-/// `c` of shares.rs, which keeps a stranger's packets from outweighing all others: 94.9 of 95 Mb/s beside one that takes a fifth of them without it
-/// (docs/security.md).
+/// `c` of shares.rs, which keeps a misbehaving flow's packets from outweighing all others. Other flows keep
+/// 94.9 of 95 Mb/s beside a flow that takes a fifth of that without this cap (docs/security.md).
 pub const MAX_WEIGHT: (&str, &str) = ("max_weight", "16");
 
-/// It in fixed point; zero is none.
+/// `max_weight` in fixed point; zero means no cap.
 pub fn max_weight_q16(law: &Law, max_weight: Option<f64>) -> Result<u64, Refusal> {
     Ok(max_weight.map(|c| between(law, "max_weight", c, BOUND)).transpose()?.map_or(0, q16))
 }
 
-/// Times of any router of XCP's packets, as a timer can keep them.
+/// Times of every router law on XCP's packets, within the range of kernel timers.
 pub struct Times {
     pub min_interval: Time,
     pub max_rtt: Time,
 }
 
-/// These, and the first interval into the first state; or the one refused that no timer can keep.
+/// Checks these times and writes the first interval into the initial state. Refuses times that no kernel
+/// timer can keep.
 pub fn times(
     law: &Law,
     initial_interval: Option<Time>,
@@ -136,7 +138,7 @@ pub fn times(
     let initial_interval =
         initial_interval.map(|time| between(law, "initial_interval", time, TIMER)).transpose()?;
     let max_rtt = between(law, "max_rtt", max_rtt, RTT)?;
-    // Zero is unknown: the first packets' RTT.
+    // Zero means unknown; the first packets' RTT then sets it.
     first.xcp.avg_rtt_q8 = initial_interval.map_or(0, ns) << 8;
     first.interval_ns = ns(initial_interval.unwrap_or(UNKNOWN.max(min_interval)));
     Ok(Times { min_interval, max_rtt })

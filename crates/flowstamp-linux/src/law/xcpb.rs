@@ -1,4 +1,5 @@
-//! XCP-b in the kernel: `fs_xcp_b_decide` of bpf/xcpb.h, and all that is XCP's of bpf/laws.h. Hosts know nothing of it: packets are XCP's.
+//! XCP-b in the kernel: `fs_xcp_b_decide` of bpf/xcpb.h, and XCP's functions of bpf/laws.h. Hosts do not know
+//! XCP-b: its packets are XCP's.
 
 use super::fixed::{ns, q16, q32, us};
 use super::parameters::{between, cannot};
@@ -20,7 +21,7 @@ pub static LAW: Law = Law {
     // FS_XCP_B of bpf/router.bpf.c.
     number: 4,
     blind: true,
-    // As XCP's.
+    // Same reasons as for XCP.
     defaults: &[("min_interval", "1ms"), MAX_WEIGHT],
     options: &[("min_interval", "min_interval")],
     variables: &[
@@ -44,11 +45,12 @@ pub static LAW: Law = Law {
     ..xcp::LAW
 };
 
-/// What the root queueing discipline counts in 32 bits.
+/// The range of the root queueing discipline's 32-bit backlog.
 const QUEUE: [Bytes; 2] = [Bytes::new(1), Bytes::new(u32::MAX as u64)];
-/// kappa in packets: a part of one has no speed, and no queue has more.
+/// The range of kappa in packets: a smaller queue shows no change, and no queue is longer.
 const PACKETS: [f64; 2] = [0.01, 1e6];
-/// What a packet is before one has come, and what a limit in packets counts: Ethernet's full ones.
+/// Size of a full Ethernet frame: the packet size before the first arrival, and the unit of limits in
+/// packets.
 const PACKET_BYTES: u32 = 1514;
 
 fn translate(
@@ -58,7 +60,7 @@ fn translate(
     first: &mut types::fs_link,
 ) -> Result<(), Refusal> {
     let RouterSpec::XcpB(parameters) = spec else { unreachable!("it is another law's") };
-    // Whatever is new here is carried out below, or refused.
+    // Destructured, so that each new parameter must be translated or refused below.
     let Params {
         alpha,
         beta,
@@ -81,7 +83,7 @@ fn translate(
     let (in_packets, kappa) = in_packets(*kappa)?;
     let q_max = most_queue(*q_max, link.limit)?;
     let weight_q32 = q32(parameters.weight());
-    // tau follows from the weight as it is carried out.
+    // tau follows from the weight after rounding to fixed point.
     let carried = Params { weight: weight.map(|_| weight_q32 as f64 / 4_294_967_296.0), ..*parameters };
     let counted = if *detection == Detection::Counter { n.ceil() as u64 } else { 0 };
 
@@ -101,10 +103,10 @@ fn translate(
         n: counted,
         weight_q32,
         rest_q32: (1u64 << 32) - weight_q32,
-        // Up, as averages go down.
+        // Rounded up, because averages are rounded down.
         border_q24: (carried.tau() * kappa * 16_777_216.0).ceil() as u64,
     };
-    // Before the first packet the link was idle: blind.rs, deviation 3.
+    // The link starts idle: blind.rs, deviation 3.
     first.xcp_b = types::fs_xcp_b {
         each_q16: 1 << 16,
         mean_packet_q16: u64::from(PACKET_BYTES) << 16,
@@ -115,7 +117,7 @@ fn translate(
     Ok(())
 }
 
-/// Whether kappa counts packets, and in its own unit.
+/// Whether kappa counts packets, and its value in its own unit.
 fn in_packets(kappa: QueueLength) -> Result<(bool, f64), Refusal> {
     match kappa {
         QueueLength::Packets(packets) if (PACKETS[0]..=PACKETS[1]).contains(&packets) => Ok((true, packets)),
@@ -127,7 +129,7 @@ fn in_packets(kappa: QueueLength) -> Result<(bool, f64), Refusal> {
     }
 }
 
-/// Qmax in bytes: as it is said, or what may wait.
+/// Qmax in bytes: the parameter, or else the limit of the queue.
 fn most_queue(q_max: Option<Bytes>, limit: Option<Limit>) -> Result<f64, Refusal> {
     match (q_max, limit) {
         (Some(bytes), _) => Ok(between(&LAW, "q_max", bytes, QUEUE)?.as_f64()),
@@ -137,6 +139,6 @@ fn most_queue(q_max: Option<Bytes>, limit: Option<Limit>) -> Result<f64, Refusal
     }
 }
 
-/// What to say where no limit can be read.
+/// The refusal if no limit can be read.
 const NO_LIMIT: &str = "xcp-b needs to know what may wait at the most, and the root queueing discipline does not say; set it, such as \
                         --set q_max=64kB";
