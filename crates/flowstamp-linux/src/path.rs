@@ -5,11 +5,11 @@
 //!   deadline = free + delay                    when the packet is due at the other interface
 //! ```
 //!
-//! A packet's times follow from its arrival's alone: that the forwarder itself is late now and then changes neither the queue nor
-//! what a router's law sees, only the instant of the sending. How late that was is counted, packet by packet, and whoever reads
-//! the results decides by it whether the run is valid.
+//! A packet's times follow only from arrival times. A late forwarder therefore changes neither the queue nor
+//! what a router's law sees, only the time of sending. The path counts that lateness packet by packet, and
+//! the results use it to decide whether the run is valid.
 //!
-//! Sizes are those of Ethernet frames without their checksum, as `tbf` counts them.
+//! Sizes are those of Ethernet frames without checksum, as `tbf` counts them.
 
 mod flows;
 mod forward;
@@ -35,7 +35,7 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The clock of all the path's times, and of the kernel's programs.
+/// The monotonic clock in nanoseconds, which the path and the kernel's programs use.
 pub fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }

@@ -1,12 +1,13 @@
-//! What the path sees of each flow: data delivered in order, by the acknowledgements that come back, and packets sent again.
+//! Per-flow measurements on the path: data delivered in order, according to the returning acks, and
+//! retransmissions.
 //!
-//! A flow is known by its one port of its own, the same for both directions.
+//! A flow is identified by its unique port, which is the same in both directions.
 
 use super::frame::Segment;
 use flowstamp_laws::units::Time;
 use std::ops::Range;
 
-/// Ports of flows: no other connection in the lab uses them.
+/// The range of flow ports; no other connection in the lab uses them.
 pub const PORTS: Range<u16> = 40_000..48_000;
 
 /// The number of the flow between these ports.
@@ -14,28 +15,28 @@ pub fn number_of(ports: [u16; 2]) -> Option<usize> {
     ports.into_iter().find(|port| PORTS.contains(port)).map(|port| usize::from(port - PORTS.start))
 }
 
-/// One flow.
+/// Measurements of one flow.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
-    /// Bytes that the application exchanges before what it is about.
+    /// Bytes that the application exchanges before its data.
     preamble_bytes: u64,
-    /// Its connection opened.
+    /// When its connection opened.
     pub opened: Option<Time>,
-    /// Its first data came by, without the preamble.
+    /// When its first data passed, without the preamble.
     pub started: Option<Time>,
-    /// It said that no more follows.
+    /// When it sent a FIN.
     pub finished: Option<Time>,
-    /// Bytes acknowledged, in order and each once, without the preamble.
+    /// Bytes acknowledged in order, each counted once, without the preamble.
     pub delivered_bytes: u64,
-    /// Of these, those of before the warm-up's end.
+    /// Delivered bytes at the end of the warm-up.
     pub delivered_at_warmup: u64,
-    /// The last new acknowledgement.
+    /// When the last new acknowledgement passed.
     pub last_ack: Option<Time>,
-    /// Data packets whose bytes had all been sent before.
+    /// Data packets whose bytes had all been sent before: retransmissions.
     pub retransmissions: u32,
-    /// Of these, those of before the warm-up's end.
+    /// Retransmissions at the end of the warm-up.
     pub retransmissions_at_warmup: u32,
-    /// Data packets.
+    /// Number of data packets.
     pub packets: u64,
     acked_bytes: u64,
     ack: Option<u32>,
@@ -43,14 +44,14 @@ pub struct Flow {
     high_seq: Option<u32>,
 }
 
-/// All flows, and their progress at fixed intervals.
+/// The measurements of all flows, and samples at fixed intervals.
 #[derive(Debug)]
 pub struct Flows {
     flows: Vec<Flow>,
     warmup: Time,
     warm: bool,
     until: Time,
-    /// The flows at `until`.
+    /// State of the flows at `until`.
     ended: Option<Vec<Flow>>,
     every: Time,
     sample_at: Time,
@@ -59,7 +60,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// As many flows as `preambles` has entries.
+    /// Creates one flow per entry of `preambles`.
     pub fn new(preambles: &[u64], warmup: Time, until: Time, every: Time) -> Self {
         let flow = |preamble_bytes: &u64| Flow { preamble_bytes: *preamble_bytes, ..Flow::default() };
         Self {
@@ -74,17 +75,17 @@ impl Flows {
         }
     }
 
-    /// The flows in their order, as they were at the end of statistics.
+    /// The flows in order, at the end of statistics.
     pub fn flows(&self) -> &[Flow] {
         self.ended.as_ref().unwrap_or(&self.flows)
     }
 
-    /// Their progress.
+    /// Delivered bytes of all flows at the end of each interval.
     pub fn samples(&self) -> &[(Time, Vec<u64>)] {
         &self.samples
     }
 
-    /// Takes the samples due until `now`.
+    /// Takes the samples that are due up to `now`.
     pub fn advance(&mut self, now: Time) {
         if !self.warm && self.warmup <= now {
             self.warm = true;
@@ -106,7 +107,7 @@ impl Flows {
         self.flows.get_mut(number_of([segment.source, segment.destination])?)
     }
 
-    /// A segment on its way with the data.
+    /// Records a segment in the direction of the data.
     pub fn data(&mut self, now: Time, segment: &Segment) {
         let Some(flow) = self.of(segment) else { return };
         if segment.is_syn() {
@@ -130,7 +131,7 @@ impl Flows {
         }
     }
 
-    /// A segment on its way back.
+    /// Records a segment in the direction of the acks.
     pub fn answer(&mut self, now: Time, segment: &Segment) {
         let Some(flow) = self.of(segment) else { return };
         if segment.is_syn() {

@@ -1,4 +1,4 @@
-//! The thread that moves frames between the two interfaces when they are due.
+//! The thread that forwards frames between the two interfaces when they are due.
 
 use super::flows::Flows;
 use super::lateness::Lateness;
@@ -18,69 +18,70 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-/// What a path is like.
+/// The properties of a path.
 pub struct Specification {
-    /// How frames reach it.
+    /// The kind of its ports.
     pub by: By,
-    /// The interfaces, each by the file of its network namespace and its name: where data come in, where they go out.
+    /// The interfaces, each by its network namespace's file and its name: first the data's input, then their
+    /// output.
     pub interfaces: [(PathBuf, String); 2],
-    /// The link for the data, the link back.
+    /// The link of the data and the link of the acks.
     pub links: [LinkSpecification; 2],
-    /// Bytes each flow exchanges before what it is about.
+    /// Bytes that each flow exchanges before its data.
     pub preambles: Vec<u64>,
-    /// What they make of what they are told, if one does not obey.
+    /// Flows that misreport feedback, if any.
     pub liars: Option<Liars>,
 }
 
-/// What there is to tell when it has ended.
+/// The measurements after the path has ended.
 #[derive(Debug)]
 pub struct Report {
-    /// The link for the data, the link back.
+    /// The link of the data and the link of the acks.
     pub links: [Link; 2],
-    /// The flows.
+    /// Measurements of the flows.
     pub flows: Flows,
     /// How late packets left.
     pub lateness: Lateness,
-    /// Packets that came faster than they were taken.
+    /// Packets dropped because they arrived faster than the path received them.
     pub overruns: u64,
-    /// Processor time of the thread, s, and the frames that came in it.
+    /// CPU time of the thread in seconds, and the frames received in it.
     pub cpu_s: f64,
     pub frames: u64,
     /// Whether the thread had real-time priority.
     pub real_time: bool,
 }
 
-/// A running path. It ends when this goes.
+/// A running path, which ends when it is dropped.
 pub struct Path {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<anyhow::Result<Report>>>,
-    /// Zero of all its times.
+    /// Origin of all its times.
     pub epoch: Epoch,
 }
 
-/// An instant on the monotonic clock, from which times count.
+/// An instant on the monotonic clock that serves as the origin of times.
 #[derive(Clone, Copy, Debug)]
 pub struct Epoch {
     monotonic_ns: u64,
 }
 
 impl Epoch {
-    /// Now is zero.
+    /// Makes the current time the origin.
     pub fn start() -> Self {
         Self { monotonic_ns: monotonic_ns() }
     }
 
-    /// The time at which the monotonic clock was at this; zero before the epoch.
+    /// The time at a reading of the monotonic clock, in seconds; zero before the epoch.
     pub fn since(self, monotonic_s: f64) -> Time {
         Time::from_nanos(((monotonic_s * 1e9) as u64).saturating_sub(self.monotonic_ns))
     }
 
-    /// The time since.
+    /// The current time.
     pub fn now(self) -> Time {
         self.at(monotonic_ns())
     }
 
-    /// An instant of the monotonic clock.
+    /// The time at a reading of the monotonic clock, in nanoseconds.
     fn at(self, monotonic_ns: u64) -> Time {
         Time::from_nanos(monotonic_ns.saturating_sub(self.monotonic_ns))
     }
@@ -110,7 +111,7 @@ impl Path {
         Ok(path)
     }
 
-    /// Whether it still forwards.
+    /// Whether the thread still runs.
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
@@ -123,7 +124,7 @@ impl Path {
         }
     }
 
-    /// Ends it.
+    /// Stops the path and returns its measurements.
     pub fn stop(mut self) -> anyhow::Result<Report> {
         self.join()
     }
@@ -137,7 +138,7 @@ impl Drop for Path {
     }
 }
 
-/// Opens the interfaces, each in its namespace, into which the calling thread goes.
+/// Opens the interfaces, each in its network namespace; the calling thread moves there.
 fn open(spec: &Specification) -> anyhow::Result<[Port; 2]> {
     let port = |(file, name): &(PathBuf, String)| {
         let namespace = File::open(file).with_context(|| format!("{}", file.display()))?;
@@ -150,33 +151,36 @@ fn open(spec: &Specification) -> anyhow::Result<[Port; 2]> {
     Ok([port(&spec.interfaces[0])?, port(&spec.interfaces[1])?])
 }
 
-/// Real-time priority for the thread, above ordinary programs and below the kernel's own threads.
+/// Gives the thread real-time priority, above ordinary programs and below the kernel's own threads. Returns
+/// whether that succeeded.
 pub fn real_time() -> bool {
     let parameters = libc::sched_param { sched_priority: 10 };
     // SAFETY: the kernel reads `parameters`.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
 }
 
-/// Asks for a processor that wakes at once (Documentation/power/pm_qos_interface.rst), as long as it is open: one that sleeps is late, a virtual one by
-/// as long as its host lets it wait. None where there is no such request.
+/// Asks the kernel to keep CPUs awake while the file is open (Documentation/power/pm_qos_interface.rst). A
+/// sleeping CPU wakes late, and a virtual one may wait for its host. `None` if the kernel does not support
+/// it.
 fn awake() -> Option<File> {
     let mut request = File::options().write(true).open("/dev/cpu_dma_latency").ok()?;
     request.write_all(&0i32.to_ne_bytes()).ok()?;
     Some(request)
 }
 
-/// No page of the path's is to be fetched from elsewhere when it is needed.
+/// Keeps the path's pages in memory, so that none must be read back when needed.
 fn keep_memory() {
     // SAFETY: no memory is involved. Where it is refused, pages may go as before.
     unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) };
 }
 
-/// The processor that the path keeps to, where there are several.
+/// The CPU that the path is pinned to, if there are several.
 pub const PROCESSOR: usize = 0;
 
-/// Keeps the thread on its processor: whoever feeds it can then leave that one to it.
+/// Pins the thread to its CPU, so that other work can avoid that CPU.
 fn pin() {
-    // SAFETY: all zero is an empty set, and the kernel reads its size. Where it refuses, the thread moves as before.
+    // SAFETY: all zero is an empty set, and the kernel reads its size. If the kernel refuses, the thread
+    // stays unpinned.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(PROCESSOR, &mut set);
@@ -184,9 +188,9 @@ fn pin() {
     }
 }
 
-/// Buffers kept for later frames.
+/// Maximum number of buffers kept for reuse.
 const SPARE_FRAMES: usize = 4096;
-/// The longest sleep, so that a stop is seen.
+/// Maximum sleep, so that a stop is noticed, in nanoseconds.
 const MAX_SLEEP_NS: u64 = 20_000_000;
 
 struct Forwarder {
@@ -284,7 +288,7 @@ impl Forwarder {
         for (side, link) in self.links.iter_mut().enumerate() {
             let out = &mut self.ports[1 - side];
             loop {
-                // Lost frames are taken where they are due, so that they hold up none.
+                // Lost frames are removed when they are due, so that they delay no other.
                 let lost = link.due(now).next().is_some_and(|frame| frame.lost);
                 let sent = if lost {
                     1
@@ -310,7 +314,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Until the next packet is due or something comes.
+    /// Sleeps until the next packet is due or a frame arrives.
     fn sleep(&self) {
         let next = self.links.iter().filter_map(Link::deadline).min();
         let now = self.epoch.now();

@@ -1,4 +1,5 @@
-//! What the path reads in an Ethernet frame: TCP's ports and numbers, the stamp, and the echo. Any bytes are safe to give it.
+//! Reads and writes TCP's ports and numbers, the stamp and the echo in an Ethernet frame. Any bytes are safe
+//! as input.
 
 use crate::law::Law;
 use flowstamp_laws::Stamp;
@@ -7,11 +8,11 @@ use flowstamp_wire::option::{self, StampOption};
 /// A TCP segment in a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
-    /// Where IP's header starts.
+    /// Offset of the IP header.
     ip: usize,
-    /// Where the TCP header starts.
+    /// Offset of the TCP header.
     tcp: usize,
-    /// Its length with options.
+    /// Length of the TCP header with options.
     header_len: usize,
     /// Source port.
     pub source: u16,
@@ -27,15 +28,15 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Opens the connection, or answers to that.
+    /// Whether SYN is set.
     pub fn is_syn(&self) -> bool {
         self.flags & 0x02 != 0
     }
-    /// Ends its direction.
+    /// Whether FIN is set.
     pub fn is_fin(&self) -> bool {
         self.flags & 0x01 != 0
     }
-    /// The acknowledgement number counts.
+    /// Whether ACK is set.
     pub fn is_ack(&self) -> bool {
         self.flags & 0x10 != 0
     }
@@ -49,7 +50,8 @@ fn u32_at(frame: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(frame.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The TCP segment of an IPv4 or IPv6 frame, up to two VLAN tags before; `None` of anything else, and of fragments.
+/// The TCP segment of an IPv4 or IPv6 frame with up to two VLAN tags; `None` for other frames and for
+/// fragments.
 pub fn segment(frame: &[u8]) -> Option<Segment> {
     let mut ip = 14;
     let mut kind = u16_at(frame, 12)?;
@@ -89,14 +91,14 @@ pub fn segment(frame: &[u8]) -> Option<Segment> {
     })
 }
 
-/// A stamp in its long form, and where it lies in the frame.
+/// A stamp in its long form, with its place in the frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamped {
-    /// The option's first byte.
+    /// Offset of the option.
     at: usize,
-    /// TCP's checksum.
+    /// Offset of TCP's checksum.
     checksum: usize,
-    /// What the law reads and writes.
+    /// The header that the law reads and writes.
     pub stamp: Stamp,
 }
 
@@ -107,12 +109,12 @@ pub fn stamp(frame: &[u8], segment: &Segment, law: &Law) -> Option<Stamped> {
     Some(Stamped { at: options + at, checksum: segment.tcp + 16, stamp: (law.read)(&found.stamp?) })
 }
 
-/// Writes back the rate or the change that is left, if a router made it less, and corrects TCP's checksum.
+/// Writes the stamp back if a router lowered it, and updates TCP's checksum.
 pub fn write(frame: &mut [u8], stamped: &Stamped, law: &Law) {
     put(frame, stamped.at + option::STAMP.start, stamped.checksum, (law.write)(&stamped.stamp));
 }
 
-/// What the receiver of data says has come to it, and where it lies in the frame.
+/// An echo, with its place in the frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Echo {
     at: usize,
@@ -128,12 +130,12 @@ pub fn echo(frame: &[u8], segment: &Segment, law: &Law) -> Option<Echo> {
     Some(Echo { at: options + at, checksum: segment.tcp + 16, value: found.echo })
 }
 
-/// Writes another echo, and corrects TCP's checksum.
+/// Writes the echo, and updates TCP's checksum.
 pub fn write_echo(frame: &mut [u8], echo: &Echo) {
     put(frame, echo.at + option::ECHO.start, echo.checksum, echo.value);
 }
 
-/// Four bytes other than they were, and the checksum of TCP with them.
+/// Writes four bytes, and updates TCP's checksum.
 fn put(frame: &mut [u8], at: usize, checksum: usize, field: u32) {
     let old: [u8; 4] = frame[at..at + 4].try_into().expect("four bytes");
     let new = field.to_be_bytes();
@@ -141,7 +143,8 @@ fn put(frame: &mut [u8], at: usize, checksum: usize, field: u32) {
         return;
     }
     frame[at..at + 4].copy_from_slice(&new);
-    // RFC 1624, eq. 3: HC' = ~(~HC + ~m + m'), in 16-bit words. At an odd offset each byte has the other weight.
+    // RFC 1624, eq. 3: HC' = ~(~HC + ~m + m'), in 16-bit words. At an odd offset, each byte is in the other
+    // half of its word.
     let mut sum = u32::from(!u16::from_be_bytes([frame[checksum], frame[checksum + 1]]));
     let odd = (at - checksum) % 2 == 1;
     for pair in 0..2 {
@@ -157,17 +160,17 @@ fn put(frame: &mut [u8], at: usize, checksum: usize, field: u32) {
     frame[checksum..checksum + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
 }
 
-/// How far ECN's bits are from the end of IP's second byte: IPv4 has them at its end, IPv6 before the flow label.
+/// Shift of the ECN bits in IP's second byte: IPv4 has them at its end, IPv6 before the flow label.
 fn ecn_shift(frame: &[u8], segment: &Segment) -> u32 {
     if frame[segment.ip] >> 4 == 4 { 0 } else { 4 }
 }
 
-/// ECN's two bits.
+/// The ECN bits.
 pub fn ecn(frame: &[u8], segment: &Segment) -> u16 {
     u16::from(frame[segment.ip + 1] >> ecn_shift(frame, segment) & 3)
 }
 
-/// Writes them, and corrects IPv4's checksum.
+/// Writes the ECN bits, and updates IPv4's checksum.
 pub fn write_ecn(frame: &mut [u8], segment: &Segment, bits: u16) {
     let (at, shift) = (segment.ip, ecn_shift(frame, segment));
     let old = frame[at + 1];
@@ -194,7 +197,7 @@ mod tests {
     use flowstamp_wire::option::MicrosFloat;
     use proptest::prelude::*;
 
-    /// A frame with an RCP option behind `pad` bytes of no-operation.
+    /// A frame with an RCP option after `pad` bytes of no-operation.
     fn made(pad: usize, rate: u32, rtt: u16, v6: bool) -> Vec<u8> {
         let carried = option::Stamp { value: rate, rtt: MicrosFloat::from_bits(rtt), last: 0 };
         let mut options = vec![1; pad];
@@ -260,7 +263,7 @@ mod tests {
         fn ecn_is_written_and_nothing_else(bits in 0_u16..4, before: u8, v6: bool) {
             let mut frame = made(0, 1, 2, v6);
             let segment = segment(&frame).expect("a segment");
-            // Of DSCP, or of the flow label, too.
+            // Also sets bits of DSCP or the flow label.
             frame[15] = before;
             if !v6 {
                 let sum = !folded(&[&frame[14..24], &[0, 0], &frame[26..34]].concat());

@@ -1,21 +1,21 @@
-//! How late packets left.
+//! Statistics of how late packets leave the path.
 
 use flowstamp_laws::units::Time;
 use serde::Serialize;
 
-/// Times up to this are told apart by the microsecond.
+/// Delays below this many microseconds are counted in bins of 1 us.
 const FINE_US: usize = 20_000;
 
-/// A sample of delays past the deadline.
+/// A histogram of delays past the deadline.
 #[derive(Clone, Debug)]
 pub struct Lateness {
-    /// Packets by whole microseconds.
+    /// Number of packets by delay in whole microseconds.
     count_by_us: Vec<u64>,
     packets: u64,
     max: Time,
 }
 
-/// Its statistics, seconds.
+/// Statistics of the lateness, in seconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Summary {
     /// Packets sent.
@@ -26,7 +26,7 @@ pub struct Summary {
     pub p50_s: f64,
     /// 98th percentile.
     pub p98_s: f64,
-    /// The latest.
+    /// Maximum.
     pub max_s: f64,
 }
 
@@ -37,7 +37,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// One packet that left at `now`.
+    /// Adds one packet that left at `now`.
     pub fn add(&mut self, deadline: Time, now: Time) {
         let late = now.saturating_sub(deadline);
         let us = late.as_ps() / 1_000_000;
@@ -46,7 +46,7 @@ impl Lateness {
         self.max = self.max.max(late);
     }
 
-    /// The nearest rank, in whole microseconds rounded up.
+    /// The quantile by nearest rank, in whole microseconds rounded up.
     fn quantile(&self, share: f64) -> f64 {
         let rank = (share * self.packets as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -59,7 +59,7 @@ impl Lateness {
         0.0
     }
 
-    /// What there is to say.
+    /// The statistics.
     pub fn summary(&self) -> Summary {
         Summary {
             packets: self.packets,

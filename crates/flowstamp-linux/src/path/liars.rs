@@ -1,5 +1,5 @@
-//! Flows that do not do what they are told. Our hosts obey what comes to them, so that the path is what makes one that does not: it forges the
-//! echoes on their way back. To a router such a flow is what the simulator's liars are.
+//! Flows that ignore feedback. Our hosts obey each echo that they receive, so the path forges the echoes on
+//! their way back. To a router, such a flow behaves like the simulator's liars.
 
 use super::flows::number_of;
 use super::frame::{self, Segment};
@@ -8,20 +8,20 @@ use flowstamp_laws::liar::{Hears, Mask};
 use flowstamp_laws::{Stamp, rcp, xcp};
 use flowstamp_wire::option;
 
-/// Which flows, and what they have heard.
+/// The misbehaving flows and their echoes.
 #[derive(Debug)]
 pub struct Liars {
     law: &'static Law,
-    /// By the flows' numbers.
+    /// State by flow number.
     flows: Vec<Heard>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     hears: Hears,
-    /// The echo as it came last, and as it was passed on.
+    /// The last echo as received, and as passed on.
     echoes: Option<[u32; 2]>,
-    /// What the liar's law remembers.
+    /// The state of the liar's law.
     best: Option<Stamp>,
 }
 
@@ -30,12 +30,12 @@ impl Heard {
         Self { hears, echoes: None, best: None }
     }
 
-    /// The echo to pass on for one that has come.
+    /// Returns the echo to pass on for a received one.
     fn pass(&mut self, law: option::Law, came: u32) -> u32 {
         let [before, passed] = self.echoes.unwrap_or([came; 2]);
         let pass = match law {
             option::Law::Xcp => {
-                // The echo is the sum of all changes.
+                // XCP's echo is the sum of all changes.
                 let change = f64::from(came.wrapping_sub(before) as i32);
                 let answer = (Stamp([0.0, 0.0, change]), 0);
                 let heard = <xcp::Sender<xcp::Throughput> as Mask>::heard(self.hears, answer, &mut self.best);
@@ -54,12 +54,12 @@ impl Heard {
 }
 
 impl Liars {
-    /// What each flow makes of echoes.
+    /// Creates one entry per flow, by how it treats feedback.
     pub fn new(law: &'static Law, hears: &[Hears]) -> Self {
         Self { law, flows: hears.iter().copied().map(Heard::new).collect() }
     }
 
-    /// A segment on its way back.
+    /// Forges the echo of a segment in the direction of the acks, if its flow is a liar.
     pub fn answer(&mut self, bytes: &mut [u8], segment: &Segment) {
         let Some(number) = number_of([segment.source, segment.destination]) else { return };
         let Some(heard) = self.flows.get_mut(number).filter(|heard| heard.hears != Hears::All) else {

@@ -1,5 +1,6 @@
-//! One direction of the path: a link of some capacity, a buffer in front, a router's law, and the delay behind. No clock
-//! and no I/O: instants are passed in, and what happens between two of them is done in the order of its own instants.
+//! One direction of the path: a buffer, a router's law, a link with a capacity, and a propagation delay. It
+//! uses no clock and no I/O: callers pass times in, and events between two calls run in order of their own
+//! times.
 
 use super::frame;
 use super::queue::{self, Queue, Waiting};
@@ -11,25 +12,25 @@ use flowstamp_laws::router::{LinkView, MAX_TIMERS, PacketIn, PacketOut};
 use flowstamp_laws::units::Time;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a link is like.
+/// The properties of a link.
 #[derive(Clone, Debug)]
 pub struct LinkSpecification {
-    /// When transmissions end; `None` takes no time for them.
+    /// The capacity, which determines when transmissions end; `None` transmits in no time.
     pub service: Option<Service>,
     /// Propagation delay.
     pub delay: Time,
-    /// Room for waiting packets, bytes; and which of them goes first.
+    /// Buffer size in bytes, and the order of its packets.
     pub buffer_bytes: u64,
     pub queue: queue::Kind,
-    /// Probability of a packet's loss on the way.
+    /// Probability that a packet is lost on the link.
     pub loss: f64,
-    /// The law that governs it.
+    /// The router's law, if any.
     pub router: Option<AnyRouter>,
-    /// When its timers first fire.
+    /// When the law's timers first fire.
     pub timers: [Option<Time>; MAX_TIMERS],
-    /// What that one's packets are told of it, if anything: [`Law::told`].
+    /// The value that the router announces to packets: [`Law::told`].
     pub told: u32,
-    /// Seed of the losses, and the link's name in it.
+    /// Seed of the random losses, and the name of their stream.
     pub seed: (u64, &'static str),
     /// Statistics start here.
     pub warmup: Time,
@@ -37,30 +38,30 @@ pub struct LinkSpecification {
     pub until: Time,
     /// Interval of samples.
     pub every: Time,
-    /// So many departures are recorded.
+    /// Maximum number of recorded departures.
     pub recorded: usize,
 }
 
 /// Bytes kept of a recorded frame: room for Ethernet, two VLAN tags, IPv6 and TCP with all its options.
 const HEADERS: usize = 128;
 
-/// A frame as it started its transmission.
+/// A frame at the start of its transmission.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// When.
+    /// Time of the start.
     pub time: Time,
-    /// Its first bytes.
+    /// Its first bytes, at most `HEADERS`.
     pub headers: Vec<u8>,
-    /// All of its bytes.
+    /// Its full size in bytes.
     pub wire_len: u32,
 }
 
-/// A frame on its way.
+/// A frame in flight.
 #[derive(Debug)]
 pub struct InFlight {
-    /// It is due at the other interface.
+    /// When it is due at the other interface.
     pub deadline: Time,
-    /// It is lost on the way.
+    /// Whether it is lost on the link.
     pub lost: bool,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -69,13 +70,13 @@ pub struct InFlight {
 /// Counters since the warm-up.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
-    /// Packets that reached the link.
+    /// Packets that arrived at the link.
     pub arrivals: u64,
-    /// Packets for which the buffer had no room.
+    /// Packets dropped because the buffer was full, or by the queue.
     pub drops: u64,
-    /// Packets lost on the way at random.
+    /// Packets lost at random.
     pub losses: u64,
-    /// Packets of the law that were stamped.
+    /// Packets that the law stamped.
     pub stamped: u64,
     /// Bytes that started their transmission.
     pub sent_bytes: u64,
@@ -83,7 +84,7 @@ pub struct Counters {
     pub max_queue_bytes: u64,
     /// Time integral of the queue, bytes x picoseconds.
     integral: u128,
-    /// How long the queue was of each length, picoseconds.
+    /// Time spent at each queue length in bytes, picoseconds.
     time_by_queue: BTreeMap<u64, u64>,
 }
 
@@ -92,30 +93,30 @@ pub struct Counters {
 pub struct Sample {
     /// End of the interval.
     pub time: Time,
-    /// Bytes that started their transmission in it.
+    /// Bytes whose transmission started in the interval.
     pub sent_bytes: u64,
-    /// The queue at its end.
+    /// The queue at the end of the interval.
     pub queue_bytes: u64,
-    /// Its mean.
+    /// The mean queue over the interval.
     pub mean_queue_bytes: f64,
-    /// Packets for which there was no room.
+    /// Packets dropped in the interval.
     pub drops: u64,
     /// The law's variables.
     pub law: Vec<(&'static str, f64)>,
 }
 
-/// One direction.
+/// One direction of the path.
 #[derive(Debug)]
 pub struct Link {
     spec: LinkSpecification,
-    /// Whose stamps the router reads and writes.
+    /// The law whose stamps the router reads and writes.
     law: Option<&'static Law>,
     random: Stream,
-    /// Up to here all is done.
+    /// All events up to this time are done.
     now: Time,
     /// The end of the last transmission.
     free: Time,
-    /// When the next transmission starts, if anything waits.
+    /// When the next transmission starts, if a packet is queued.
     starts: Option<Time>,
     waiting: Queue,
     frames: VecDeque<InFlight>,
@@ -131,12 +132,12 @@ pub struct Link {
     recorded: Vec<Recorded>,
 }
 
-/// What happens next by itself.
+/// The next event without an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Start,
     Timer(usize),
-    // A sample's interval ends before statistics begin or end.
+    // Ordered so that a sample's interval ends before statistics begin or end.
     Sample,
     Warm,
     End,
@@ -160,13 +161,13 @@ impl Link {
             sample_at: spec.every,
             sampled: (0, 0, 0),
             samples: Vec::new(),
-            // All at once: the path has no time to move it later.
+            // Allocated at once, so that the path never has to grow it.
             recorded: Vec::with_capacity(spec.recorded),
             spec,
         }
     }
 
-    /// The first departures.
+    /// The recorded departures.
     pub fn recorded(&self) -> &[Recorded] {
         &self.recorded
     }
@@ -187,7 +188,7 @@ impl Link {
         self.counters().integral as f64 / span as f64
     }
 
-    /// The queue was at most this for that share of the time since the warm-up.
+    /// The queue length that was not exceeded for `share` of the time since the warm-up.
     pub fn queue_quantile(&self, share: f64) -> u64 {
         let all: u64 = self.counters().time_by_queue.values().sum();
         let mut seen = 0;
@@ -201,7 +202,7 @@ impl Link {
     }
 
     fn next_event(&self) -> (Time, Event) {
-        // Samples go on for as long as there are statistics.
+        // Samples continue until statistics end.
         let mut next = (Time::MAX, Event::End);
         if self.ended.is_none() {
             next = (self.sample_at, Event::Sample).min((self.spec.until, Event::End));
@@ -220,7 +221,7 @@ impl Link {
         next
     }
 
-    /// Does all that is due until `to`. An instant that has passed changes nothing.
+    /// Runs all events up to `to`. A time in the past changes nothing.
     pub fn advance(&mut self, to: Time) {
         loop {
             let (at, event) = self.next_event();
@@ -248,7 +249,7 @@ impl Link {
         self.pass(to);
     }
 
-    /// The queue stays as it is until `to`.
+    /// Advances the time to `to` with a constant queue.
     fn pass(&mut self, to: Time) {
         let span = to.saturating_sub(self.now).as_ps();
         if span > 0 {
@@ -263,7 +264,7 @@ impl Link {
         LinkView { now: self.now, queue_bytes: self.waiting.bytes(), queue_packets: self.waiting.packets() }
     }
 
-    /// A waiting packet starts, if the queue has one that it does not give up.
+    /// Starts the transmission of the next packet, if the queue has one that it does not drop.
     fn start(&mut self) {
         let next = self.waiting.next(self.now);
         self.counters.drops += self.waiting.take_drops();
@@ -317,7 +318,7 @@ impl Link {
         self.sample_at += self.spec.every;
     }
 
-    /// A frame that came at `at`. Gives back the bytes of one for which there is no room.
+    /// Handles the arrival of a frame at `at`. Returns the buffer of a dropped frame, for reuse.
     pub fn arrive(&mut self, at: Time, bytes: Vec<u8>) -> Option<Vec<u8>> {
         self.advance(at);
         let at = self.now;
@@ -334,7 +335,7 @@ impl Link {
             router.on_arrival(view, PacketIn::of(size as u32, stamped.as_ref().map(|s| &s.stamp)));
         }
         let is_idle = self.starts.is_none() && self.free <= at;
-        // What a FIFO loses on arrival has no luck to be drawn.
+        // A frame that a FIFO drops on arrival draws no random number.
         let fits = is_idle || self.waiting.has_room(size);
         let lost = fits && self.spec.loss > 0.0 && self.random.uniform() < self.spec.loss;
         self.counters.losses += u64::from(lost);
@@ -357,12 +358,12 @@ impl Link {
         self.frames.front().map(|frame| frame.deadline)
     }
 
-    /// The packets that are due at `now`, up to which `advance` has come.
+    /// The packets that are due at `now`; `advance` must have reached `now`.
     pub fn due(&self, now: Time) -> impl Iterator<Item = &InFlight> {
         self.frames.iter().take_while(move |frame| frame.deadline <= now)
     }
 
-    /// Takes the first packet out.
+    /// Removes the first packet in flight.
     pub fn take(&mut self) -> Option<InFlight> {
         self.frames.pop_front()
     }
@@ -392,7 +393,7 @@ mod tests {
 
     #[test]
     fn packets_leave_at_the_rate_and_in_order() {
-        // 1000 bytes at 8 Mb/s last a millisecond; three fit into the buffer, one is in transmission.
+        // 1000 bytes at 8 Mb/s take 1 ms; three frames fit into the buffer, and one is in transmission.
         let mut link = link(8.0, 3000);
         let back: Vec<bool> =
             (0..6).map(|_| link.arrive(Time::from_millis(1), vec![0; 1000]).is_some()).collect();

@@ -1,9 +1,9 @@
-//! One interface, whole frames in and out.
+//! An interface of the path: receives and sends whole frames.
 //!
-//! | by | how | instant of arrival |
+//! | by | how | time of arrival |
 //! |---|---|---|
-//! | AF_XDP | a veth's end; an XDP program hands frames to a socket whose rings lie in shared memory | the program's |
-//! | TAP | the host's interface itself is the device, its file the path's | that of its reading |
+//! | AF_XDP | on a veth's end, an XDP program passes frames to a socket with rings in shared memory | when the program runs |
+//! | TAP | the host's interface is the TAP device, and the path opens its file | when the path reads the frame |
 
 mod af_xdp;
 mod tap;
@@ -32,7 +32,7 @@ impl By {
         }
     }
 
-    /// Why it cannot be had here, if so.
+    /// Why this machine does not support it, if so.
     pub fn missing(self) -> Option<io::Error> {
         match self {
             Self::AfXdp => af_xdp::Port::probe().err(),
@@ -40,7 +40,7 @@ impl By {
         }
     }
 
-    /// The first that is there.
+    /// The first kind that this machine supports.
     pub fn choose() -> Result<Self, Refusal> {
         [Self::AfXdp, Self::Tap].into_iter().find(|by| by.missing().is_none()).ok_or_else(|| {
             Refusal(
@@ -51,7 +51,7 @@ impl By {
     }
 }
 
-/// An interface.
+/// An open interface.
 pub enum Port {
     AfXdp(Box<af_xdp::Port>),
     Tap(tap::Port),
@@ -70,7 +70,7 @@ impl Port {
         })
     }
 
-    /// What to wait on.
+    /// The descriptor to poll.
     pub fn descriptor(&self) -> RawFd {
         match self {
             Self::AfXdp(port) => port.descriptor(),
@@ -78,8 +78,8 @@ impl Port {
         }
     }
 
-    /// The next frame that came: appended to `into`, which is empty; when, in nanoseconds of the monotonic clock.
-    /// A frame that was cut leaves `into` empty.
+    /// Receives the next frame: appends it to the empty `into`, and returns its arrival time in nanoseconds
+    /// of the monotonic clock. A truncated frame leaves `into` empty.
     pub fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<Option<u64>> {
         match self {
             Self::AfXdp(port) => Ok(port.receive(into)),
@@ -87,7 +87,8 @@ impl Port {
         }
     }
 
-    /// Sends frames; returns how many of them have gone. What has not must be the first to be given again.
+    /// Sends frames and returns how many were sent. The caller must start the next call with the first unsent
+    /// frame.
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
         match self {
             Self::AfXdp(port) => port.send(frames),
@@ -95,11 +96,11 @@ impl Port {
         }
     }
 
-    /// Frames that the kernel had no room for since the last call.
+    /// Frames that the kernel dropped for lack of room since the last call.
     pub fn overruns(&mut self) -> io::Result<u64> {
         match self {
             Self::AfXdp(port) => port.overruns(),
-            // What a TAP device has no room for it counts itself, in its own namespace.
+            // A TAP device counts its drops itself, in its own namespace.
             Self::Tap(_) => Ok(0),
         }
     }
@@ -116,7 +117,7 @@ mod tests {
     use std::path::PathBuf;
     use std::process::Command;
 
-    /// Three namespaces as a lab has them; gone when dropped.
+    /// Three namespaces like a lab's; removed when dropped.
     struct Net(String);
 
     impl Net {
@@ -137,7 +138,7 @@ mod tests {
                     ),
                     By::Tap => format!("ip -n {n}-{place} tuntap add dev x0 mode tap; "),
                 };
-                // Nobody but the test speaks.
+                // Only the test sends frames.
                 script += &format!(
                     "ip netns exec {n}-{place} sysctl -qw net.ipv6.conf.all.disable_ipv6=1; ip -n {n}-{place} link set x0 up; "
                 );
@@ -178,7 +179,7 @@ mod tests {
             Path::start(path).expect("the path")
         }
 
-        /// The host's end, raw: of frames of a kind of their own.
+        /// A raw socket on the host's end, for frames of one EtherType.
         fn host(&self, place: &str) -> File {
             let namespace = File::open(self.file(place)).expect("a namespace");
             std::thread::spawn(move || {
@@ -218,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Frames of both ends' sizes, more than one batch, each way.
+    /// Sends frames of the smallest and largest sizes, more than one batch, each way.
     fn carries(by: By) {
         let Some(net) = Net::new(by) else { return };
         let path = net.path(by);

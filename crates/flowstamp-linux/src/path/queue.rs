@@ -1,12 +1,14 @@
-//! What waits before a link of the path: a FIFO, or FQ-CoDel (RFC 8290) where the kernel has none to compare with.
+//! The queue before a link of the path: a FIFO, or FQ-CoDel (RFC 8290) for kernels without it.
 //!
-//! FQ-CoDel is `laws/queue/fq_codel.rs` with its defaults, for frames.
+//! FQ-CoDel is `laws/queue/fq_codel.rs` with its default parameters, applied to frames.
 //!
 //! Deviations (RFC says / we do / because):
-//! 1. Flows by addresses, protocol and ports, with a salt that is drawn / by TCP's ports, all else is one flow, without salt / the path is
-//!    between two hosts, and a lab that is repeated has the same queues.
-//! 2. A limit in packets (10,240) / the path's buffer in bytes / so that it is the one that a FIFO has.
-//! 3. ECN-capable packets are marked / dropped / labs have none: `tcp_ecn` is off for who connects.
+//! 1. Flows are identified by addresses, protocol and ports, with a random salt / by TCP's ports without
+//!    salt, and all other traffic is one flow / the path is between two hosts, and a repeated lab gets the
+//!    same queues.
+//! 2. The limit is in packets (10,240) / it is the path's buffer in bytes / that is the limit of a FIFO here.
+//! 3. ECN-capable packets are marked / dropped / labs have none, because `tcp_ecn` is off for connecting
+//!    hosts.
 
 use super::frame;
 use flowstamp_laws::queue::fq_codel::{FqCodel, Params, Waits};
@@ -15,40 +17,40 @@ use flowstamp_laws::units::{Rate, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Which of them.
+/// The kind of queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// First in, first out; what does not fit is lost.
+    /// First in, first out; packets that do not fit are dropped.
     #[default]
     Droptail,
-    /// A queue for each flow, and CoDel in each.
+    /// A queue for each flow, with CoDel in each.
     FqCodel,
 }
 
-/// A frame that waits.
+/// A queued frame.
 #[derive(Debug)]
 pub struct Waiting {
-    /// When it came.
+    /// When it arrived.
     pub came: Time,
-    /// It will be lost on the way.
+    /// Whether it will be lost on the link.
     pub lost: bool,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// A full frame, Ethernet's header included: the quantum (RFC 8290, section 5.2.4).
+/// Size of a full frame with Ethernet's header: the quantum (RFC 8290, section 5.2.4).
 const FULL: u32 = 1514;
 
-/// What waits.
+/// The queue of a link.
 #[derive(Debug)]
 pub struct Queue {
-    /// Room in it.
+    /// Buffer size in bytes.
     limit: u64,
-    /// What is in it.
+    /// Queued bytes.
     bytes: u64,
     packets: u32,
-    /// Frames that it has given up by itself, to be asked for.
+    /// Frames dropped by the queue since the last [`Queue::take_drops`].
     drops: u64,
     order: Order,
 }
@@ -60,12 +62,12 @@ enum Order {
 }
 
 impl Queue {
-    /// An empty one, with room for so many bytes.
+    /// An empty queue with a buffer of `limit` bytes.
     pub fn new(kind: Kind, limit: u64) -> Self {
         let order = match kind {
             Kind::Droptail => Order::Fifo(VecDeque::new()),
             Kind::FqCodel => {
-                // The capacity is nothing that CoDel reckons with.
+                // CoDel does not use the capacity.
                 let view =
                     QueueView { limit: Limit::Bytes(limit), capacity: Rate::ZERO, mean_packet_bytes: FULL };
                 Order::FqCodel(Box::new(FqCodel::new(&Params::default(), &view, 0)))
@@ -74,27 +76,27 @@ impl Queue {
         Self { limit, bytes: 0, packets: 0, drops: 0, order }
     }
 
-    /// Bytes that wait.
+    /// Queued bytes.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Packets that wait.
+    /// Queued packets.
     pub const fn packets(&self) -> u32 {
         self.packets
     }
 
-    /// How many frames it has given up since it was asked.
+    /// Number of frames dropped since the last call.
     pub fn take_drops(&mut self) -> u64 {
         std::mem::take(&mut self.drops)
     }
 
-    /// Whether a frame of so many bytes joins it.
+    /// Whether a frame of `size` bytes is accepted.
     pub const fn has_room(&self, size: u64) -> bool {
         matches!(self.order, Order::FqCodel(_)) || self.bytes + size <= self.limit
     }
 
-    /// A frame joins it, whatever the room.
+    /// Enqueues a frame regardless of the limit.
     pub fn push(&mut self, frame: Waiting) {
         self.bytes += u64::from(frame.size());
         self.packets += 1;
@@ -104,7 +106,8 @@ impl Queue {
         }
     }
 
-    /// A frame joins it if there is room; else gives up one or more, which are counted, and gives back the bytes of one.
+    /// Enqueues a frame within the limit. Otherwise drops and counts one or more frames, and returns the
+    /// buffer of one.
     pub fn admit(&mut self, frame: Waiting) -> Option<Vec<u8>> {
         if !self.has_room(frame.size().into()) {
             self.drops += 1;
@@ -126,7 +129,7 @@ impl Queue {
         given_up
     }
 
-    /// The frame whose transmission begins now.
+    /// Dequeues the frame whose transmission starts now.
     pub fn next(&mut self, now: Time) -> Option<Waiting> {
         loop {
             let (frame, verdict) = match &mut self.order {
@@ -155,7 +158,7 @@ impl Waits for Waiting {
     }
 }
 
-/// Which flow a frame is of: that of its ports, where it is a TCP segment.
+/// The flow of a frame: its ports if it is a TCP segment, otherwise 0.
 fn flow_of(frame: &Waiting) -> u64 {
     frame::segment(&frame.bytes).map_or(0, |s| u64::from(s.source) << 16 | u64::from(s.destination))
 }
@@ -210,7 +213,8 @@ mod tests {
         let mut other = frame(1, 1514, 6, Time::ZERO);
         other.bytes[23] = 17;
         queue.admit(other);
-        // 1 has had its quantum; 2 has two of half a quantum; then what is not TCP, and it goes round again.
+        // Flow 1 has used its quantum; flow 2 sends two halves of a quantum; then other traffic, and the
+        // round starts again.
         assert_eq!(drain(&mut queue), [(1, 0), (2, 3), (2, 4), (1, 6), (1, 1), (2, 5), (1, 2)]);
         assert_eq!((queue.bytes(), queue.packets(), queue.take_drops()), (0, 0, 0));
     }
@@ -228,13 +232,13 @@ mod tests {
     fn each_flow_has_a_codel() {
         let mut queue = Queue::new(Kind::FqCodel, 1 << 20);
         let mut drops = Vec::new();
-        // A packet each millisecond, which waits for 20 ms.
+        // One packet per millisecond, each queued for 20 ms.
         for now in 0..300u64 {
             queue.admit(frame(1, 1514, 0, Time::from_millis(now)));
             if now >= 20 {
                 assert!(queue.next(Time::from_millis(now)).is_some());
                 drops.extend((0..queue.take_drops()).map(|_| now));
-                // Where one was dropped, another takes its place, so that the queue stays.
+                // Replaces dropped packets, so that the queue keeps its length.
                 while queue.packets() < 20 {
                     queue.admit(frame(1, 1514, 0, Time::from_millis(now - 19)));
                 }

@@ -1,4 +1,4 @@
-//! AF_XDP in copy mode: what comes is copied once by the kernel into memory shared with it, and what goes once out of it.
+//! AF_XDP in copy mode: the kernel copies each frame once into or out of memory that it shares with the path.
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, libbpf_sys};
@@ -17,33 +17,33 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/path.skel.rs"));
 }
 
-/// Frames that may wait to be read.
+/// Receive ring size in frames.
 const RECEIVE_SLOTS: u32 = 8192;
-/// Frames on their way out: given back once the receiving host's IP has them.
+/// Maximum frames being sent; a buffer returns once the receiving host's IP has the frame.
 const SEND_SLOTS: u32 = 4096;
-/// What one `sendto` takes at most: TX_BATCH_SIZE of net/xdp/xsk.c.
+/// Maximum frames per `sendto`: TX_BATCH_SIZE of net/xdp/xsk.c.
 const BATCH: usize = 32;
-/// Before each frame there is room for the instant of its arrival.
+/// Room before each frame for its arrival time.
 const STAMP_BYTES: i32 = 8;
 
-/// An interface.
+/// An open AF_XDP socket.
 pub struct Port {
-    // Fields go in this order: the program first, the memory last.
+    // Fields are dropped in this order: the program first, the memory last.
     _program: OwnedFd,
     socket: XdpSocket,
     rings: Rings,
     came: HeapSlab,
     going: HeapSlab,
-    /// Frames in the ring that the kernel has not taken: the first of those to be sent.
+    /// Number of frames in the ring that the kernel has not taken yet; the next send continues with them.
     unsent: usize,
     memory: Umem,
     overruns: u64,
 }
 
-// The program's link and the memory are this port's alone.
+// SAFETY: only this port uses the program's link and the memory.
 unsafe impl Send for Port {}
 
-/// Room for what is on its way out, whatever the machine's own limit is.
+/// Enlarges the send buffer beyond the machine's own limit.
 fn send_buffer(socket: &XdpSocket) -> io::Result<()> {
     let bytes = 32i32 << 20;
     let size = size_of::<i32>() as libc::socklen_t;
@@ -59,8 +59,8 @@ fn other(error: impl std::fmt::Display) -> io::Error {
     io::Error::other(error.to_string())
 }
 
-/// Generic XDP: frames wait in the processor's backlog of 1000, where a veth's queue for its driver's own XDP holds 256. The
-/// program goes with the descriptor.
+/// Attaches the program in generic XDP mode: frames queue in the CPU's backlog of 1000, while a veth's queue
+/// for native XDP holds 256. The program detaches with the descriptor.
 fn attach(program: BorrowedFd<'_>, index: u32) -> io::Result<OwnedFd> {
     let options = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as u64,
@@ -80,7 +80,7 @@ fn attach(program: BorrowedFd<'_>, index: u32) -> io::Result<OwnedFd> {
 }
 
 impl Port {
-    /// Whether the kernel has what it takes, by trying all but the interface.
+    /// Checks the kernel's support by trying everything but the interface.
     pub fn probe() -> io::Result<()> {
         let _ = XdpSocketBuilder::new().map_err(other)?;
         let mut object = MaybeUninit::uninit();
@@ -135,7 +135,7 @@ impl Port {
         })
     }
 
-    /// What to wait on.
+    /// The descriptor to poll.
     pub fn descriptor(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
@@ -201,13 +201,13 @@ impl Port {
     /// As `super::Port::overruns`.
     pub fn overruns(&mut self) -> io::Result<u64> {
         let seen = self.socket.statistics().map_err(io::Error::other)?;
-        // A frame for which the fill ring had no room is among those that were dropped.
+        // Frames dropped because the fill ring was empty are included in rx_dropped.
         let all = seen.rx_dropped + seen.rx_ring_full;
         Ok(all - std::mem::replace(&mut self.overruns, all))
     }
 }
 
-/// What the program wrote.
+/// The arrival time that the program wrote, in nanoseconds.
 #[repr(transparent)]
 struct Nanoseconds(u64);
 

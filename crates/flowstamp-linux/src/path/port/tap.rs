@@ -1,4 +1,4 @@
-//! A TAP device: frames that the host sends to it are read from its file, and what is written there the host receives.
+//! A TAP device: the path reads the host's frames from its file, and writes frames to the host there.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -6,10 +6,10 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Longer than any frame.
+/// Buffer size, larger than any frame.
 const MAX_BYTES: usize = 2048;
 
-/// An interface.
+/// An open TAP device.
 pub struct Port {
     file: File,
 }
@@ -19,7 +19,7 @@ fn device() -> io::Result<File> {
 }
 
 impl Port {
-    /// Whether there are such devices.
+    /// Checks that the kernel supports TAP devices.
     pub fn probe() -> io::Result<()> {
         device().map(|_| ())
     }
@@ -40,7 +40,7 @@ impl Port {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(Self { file }) }
     }
 
-    /// What to wait on.
+    /// The descriptor to poll.
     pub fn descriptor(&self) -> RawFd {
         self.file.as_raw_fd()
     }
