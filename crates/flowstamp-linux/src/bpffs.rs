@@ -1,4 +1,4 @@
-//! The BPF file system, where what outlives a command is pinned.
+//! The BPF file system, which holds the pins of programs and maps that outlive a command.
 
 use crate::refusal::Refusal;
 use anyhow::{Context, Result};
@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Where systemd, bpftool and iproute2 mount it too.
+/// The usual mount point, also of systemd, bpftool and iproute2.
 pub const USUAL: &str = "/sys/fs/bpf";
 
-/// The kind of the file system that `path` is in.
+/// The magic number of the file system that contains `path`.
 pub fn kind(path: &Path) -> io::Result<libc::__fsword_t> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut buffer = MaybeUninit::<libc::statfs>::uninit();
@@ -27,22 +27,23 @@ pub fn kind(path: &Path) -> io::Result<libc::__fsword_t> {
     }
 }
 
-/// Whether `path` can be a pin.
+/// Whether `path` is in a BPF file system.
 pub fn has(path: &Path) -> bool {
     kind(path).is_ok_and(|kind| kind == libc::BPF_FS_MAGIC)
 }
 
-/// Refuses a place for pins that anybody but root can put other pins into: what is found there is attached, read and told.
+/// Refuses a directory for pins that users other than root can write, because the commands attach and read
+/// the objects pinned there.
 pub fn check_owners(path: &Path) -> Result<(), Refusal> {
     for folder in path.ancestors() {
         let is_mount = folder.parent().is_none_or(|parent| !has(parent));
         if is_mount && !has(folder) {
             continue;
         }
-        // Not through links: whoever made one says where it leads.
+        // Does not follow symbolic links, because their owner decides where they lead.
         let Ok(found) = folder.symlink_metadata() else { continue };
         let others = found.mode() & 0o022 != 0;
-        // By default the file system's own folder is everybody's, and each keeps what it has made there.
+        // The mount point is world-writable by default, but the sticky bit protects each user's files.
         let kept_apart = is_mount && found.mode() & libc::S_ISVTX != 0;
         let why = if found.uid() != 0 {
             format!("is owned by user {}", found.uid())
@@ -61,18 +62,18 @@ pub fn check_owners(path: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether it is mounted at the usual place.
+/// Whether the BPF file system is mounted at [`USUAL`].
 pub fn is_mounted() -> bool {
     has(Path::new(USUAL))
 }
 
-/// Mounts it at the usual place, if nobody has. It stays.
+/// Mounts the BPF file system at [`USUAL`] if it is not mounted. It stays mounted.
 pub fn mount() -> Result<()> {
-    // Anybody may hold the lock: only who mounts waits for it.
+    // Checks without the lock first: any user may hold the lock, so only a process that mounts waits for it.
     if is_mounted() {
         return Ok(());
     }
-    // Two at once would hide each other's pins.
+    // Two concurrent mounts would hide each other's pins.
     let _lock = lock(Path::new("/sys/fs"))?;
     if is_mounted() {
         return Ok(());
@@ -90,7 +91,7 @@ pub fn mount() -> Result<()> {
     Err(Refusal(format!("the BPF file system cannot be mounted at {USUAL}: {error}")).into())
 }
 
-/// The directory `path`, held by this process alone until the file is dropped.
+/// Locks the directory `path` exclusively until the returned file is dropped.
 pub fn lock(path: &Path) -> Result<File> {
     let file = File::open(path).with_context(|| path.display().to_string())?;
     // SAFETY: a system call on a descriptor that is open.

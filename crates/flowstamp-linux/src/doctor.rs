@@ -1,4 +1,4 @@
-//! `flowstamp doctor`: the part about this machine's kernel.
+//! `flowstamp doctor`: the checks of this machine's kernel.
 
 use crate::features::{Finding, findings};
 use crate::path::By;
@@ -12,7 +12,7 @@ pub struct Command {
     json: bool,
 }
 
-/// Says it.
+/// Prints the findings and which commands can run.
 ///
 /// # Errors
 /// Standard output cannot be written.

@@ -1,4 +1,4 @@
-//! What this machine's kernel has of what the commands need, found out by trying where that can be done.
+//! Detects which kernel features and tools this machine has, by trying them where possible.
 
 use crate::path::By;
 use crate::refusal::Refusal;
@@ -7,29 +7,29 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::process::{Command, Stdio};
 
-/// Something that a command needs, or uses where it is there.
+/// A feature that a command needs, or uses if present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Feature {
     /// Root, or the capabilities to load programs and change networks.
     Privileges,
-    /// Types of the running kernel, by which programs are relocated.
+    /// Type information of the running kernel, used to relocate programs (CO-RE).
     Btf,
-    /// Congestion control by BPF.
+    /// TCP congestion control in BPF.
     StructOps,
-    /// Programs at a cgroup's sockets.
+    /// BPF programs on a cgroup's sockets.
     Cgroup2,
-    /// Programs where packets leave an interface, that outlive who attached them.
+    /// BPF programs at an interface that stay attached after the command ends.
     Tcx,
-    /// The older place for such programs.
+    /// The older hook for such programs.
     Clsact,
-    /// A token bucket, for a bottleneck of a given rate.
+    /// The queueing discipline tbf, for a bottleneck of a given rate.
     Tbf,
-    /// Classes, to keep kinds of traffic apart.
+    /// The queueing discipline htb, for classes of traffic.
     Htb,
-    /// The kernel's own delay and loss.
+    /// The queueing discipline netem, for delay and loss.
     Netem,
-    /// Sockets past the network stack, for the emulated path.
+    /// AF_XDP sockets, which bypass the network stack, for the emulated path.
     AfXdp,
     /// TAP devices, for the emulated path where AF_XDP is missing.
     Tap,
@@ -39,24 +39,24 @@ pub enum Feature {
     Iproute2,
     /// The program iperf3.
     Iperf3,
-    /// The queue of an interface shows in its backlog.
+    /// The backlog of an interface's root queueing discipline shows its queue.
     Queue,
 }
 
-/// What a feature is for and how it stands.
+/// The state of one feature.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// Which.
+    /// The feature.
     pub feature: Feature,
-    /// In words.
+    /// Its name for users.
     pub name: Cow<'static, str>,
-    /// It is there.
+    /// Whether it is present.
     pub present: bool,
-    /// Whether that could be found out.
+    /// Whether its presence could be determined.
     pub known: bool,
-    /// Commands that cannot do without it.
+    /// Commands that need it.
     pub needed_by: &'static [&'static str],
-    /// What follows where it is missing.
+    /// The consequence or remedy if it is missing.
     pub without: Cow<'static, str>,
 }
 
@@ -107,7 +107,7 @@ impl Feature {
         (Self::Iperf3, "iperf3", &[], "labs can run flows of kind http only; install iperf3"),
     ];
 
-    /// Whether only root can find out.
+    /// Whether only root can detect it.
     const fn is_known_to_root(self) -> bool {
         matches!(
             self,
@@ -115,7 +115,7 @@ impl Feature {
         )
     }
 
-    /// Whether it is there; tried where it can be.
+    /// Whether it is present, by trying it where possible.
     pub fn is_present(self) -> bool {
         match self {
             Self::Privileges => {
@@ -127,11 +127,11 @@ impl Feature {
                 btf.type_by_name::<libbpf_rs::btf::types::Struct<'_>>("bpf_struct_ops_tcp_congestion_ops")
                     .is_some()
             }),
-            // Mounted or not: `host` mounts one for itself, and `ip netns exec` hides what is mounted.
+            // The mount does not matter: `host` opens its own, and `ip netns exec` hides existing ones.
             Self::Cgroup2 => std::fs::read_to_string("/proc/filesystems").is_ok_and(|kinds| {
                 kinds.lines().any(|line| line.split_whitespace().last() == Some("cgroup2"))
             }),
-            // There is no way to try it but by attaching a program to an interface.
+            // Only attaching a program to an interface could test this.
             Self::Tcx => kernel_version() >= (6, 6),
             Self::Clsact => qdisc(&["clsact"]),
             Self::Tbf => qdisc(&["root", "tbf", "rate", "1mbit", "burst", "10kb", "limit", "10kb"]),
@@ -142,13 +142,13 @@ impl Feature {
             Self::Namespaces => quiet(Command::new("unshare").args(["--net", "true"])),
             Self::Iproute2 => ["ip", "tc", "ethtool"].iter().all(|name| on_path(name)),
             Self::Iperf3 => on_path("iperf3"),
-            // Of which interface: `findings` asks.
+            // Depends on the interface; see `findings`.
             Self::Queue => false,
         }
     }
 }
 
-/// Looks at every feature.
+/// Checks every feature.
 #[must_use]
 pub fn findings() -> Vec<Finding> {
     let root = Feature::Privileges.is_present();
@@ -172,7 +172,7 @@ pub fn findings() -> Vec<Finding> {
     findings
 }
 
-/// Refuses in one line what `command` cannot do here.
+/// Refuses `command` in one line if this machine lacks features that it needs.
 ///
 /// # Errors
 /// The features that `command` needs and that are missing.
@@ -208,7 +208,7 @@ fn capabilities() -> u64 {
         .unwrap_or(0)
 }
 
-/// Whether a queueing discipline can be set, tried in a namespace that ends with the attempt.
+/// Whether a queueing discipline can be set, tried in a temporary network namespace.
 fn qdisc(words: &[&str]) -> bool {
     quiet(Command::new("unshare").args(["--net", "tc", "qdisc", "add", "dev", "lo"]).args(words))
 }

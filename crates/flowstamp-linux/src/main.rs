@@ -43,7 +43,7 @@ enum Command {
 
 const HELP_INSTEAD: clap::error::ErrorKind = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
-/// What changes the machine is refused in one line where the machine cannot do it.
+/// Runs a command. Commands that change the machine are refused in one line if it lacks the features.
 fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Host(host::Command::Enable(_)) => features::require("host")?,
@@ -62,9 +62,10 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A reader that has had enough, as `head` has, ends the program and is no error.
+/// Restores the default action of SIGPIPE, so that closing the pipe, as `head` does, ends the program
+/// quietly.
 fn quiet_pipes() {
-    // SAFETY: no handler runs; the default action is restored, which Rust's start-up had changed.
+    // SAFETY: restores the default action, which Rust's start-up had replaced; no handler runs.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
@@ -72,10 +73,10 @@ fn main() -> ExitCode {
     quiet_pipes();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        // Help and version, and help where a subcommand is missing.
+        // Help, version, and the help that clap prints for a missing subcommand.
         Err(error) if !error.use_stderr() || error.kind() == HELP_INSTEAD => error.exit(),
         Err(error) => {
-            // The first paragraph is what is wrong, the next what would be right, where clap knows.
+            // clap's first paragraph says what is wrong; a second one may say what would be right.
             let text = error.to_string();
             let told: Vec<_> = text.split("\n\n").filter(|part| !part.starts_with("Usage")).collect();
             let told = told.join("; ").replace("; For more information, try '--help'.", "");
@@ -87,7 +88,7 @@ fn main() -> ExitCode {
     match run(&arguments.command) {
         Ok(code) => code,
         Err(error) => {
-            // One line, whatever libraries put into theirs.
+            // Joins the lines, because libraries' messages may have several.
             let text: Vec<String> = error.chain().map(ToString::to_string).collect();
             eprintln!("flowstamp: {}", text.join(": ").split_whitespace().collect::<Vec<_>>().join(" "));
             ExitCode::from(if error.downcast_ref::<Refusal>().is_some() { 2 } else { 1 })

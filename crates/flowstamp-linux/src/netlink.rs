@@ -1,4 +1,5 @@
-//! Queueing disciplines by rtnetlink. There is no library for it that knows htb and does without an asynchronous runtime.
+//! Queueing disciplines and classes through rtnetlink. No library knows htb without needing an asynchronous
+//! runtime.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -18,7 +19,7 @@ pub const TCA_STATS2: u16 = 7;
 const HEADER_BYTES: usize = 16;
 const TCMSG_BYTES: usize = 20;
 
-/// A number in a message.
+/// Reads a number from a message; `None` if it is too short.
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
@@ -34,7 +35,7 @@ pub fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
         if len < 4 || len > bytes.len() {
             return None;
         }
-        // The upper two bits say that it is nested, and its byte order.
+        // The upper two bits are flags for nesting and byte order.
         if u16_at(bytes, 2)? & 0x3fff == kind {
             return Some(&bytes[4..len]);
         }
@@ -51,7 +52,7 @@ pub fn push_attribute(bytes: &mut Vec<u8>, kind: u16, content: &[u8]) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
 
-/// A queueing discipline or a class: `struct tcmsg` and what follows it.
+/// A queueing discipline or a class: the fields of `struct tcmsg` and its attributes.
 pub struct Object<'a> {
     pub index: u32,
     pub handle: u32,
@@ -60,14 +61,14 @@ pub struct Object<'a> {
 }
 
 impl Object<'_> {
-    /// Its kind's name, as tc has it.
+    /// The name of its kind, as in tc.
     pub fn kind(&self) -> &str {
         let name = attribute(self.attributes, TCA_KIND).unwrap_or_default();
         std::str::from_utf8(name).unwrap_or_default().trim_end_matches('\0')
     }
 }
 
-/// What the kernel says at the end, of a request or of a dump; zero is success.
+/// The result in the kernel's last message of a request or a dump; zero is success.
 fn verdict(message: &[u8]) -> io::Result<()> {
     match u32_at(message, HEADER_BYTES).map(|code| code as i32) {
         Some(0) => Ok(()),
@@ -75,14 +76,15 @@ fn verdict(message: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Shows the queueing disciplines of interface `index` in a part of a dump to `see`; whether it was the last.
+/// Passes the queueing disciplines of interface `index` in one part of a dump to `see`; returns whether it
+/// was the last part.
 fn dumped(mut rest: &[u8], index: u32, see: &mut impl FnMut(&Object<'_>)) -> io::Result<bool> {
     while let (Some(len), Some(kind)) = (u32_at(rest, 0), u16_at(rest, 4)) {
         let len = len as usize;
         if len < HEADER_BYTES || len > rest.len() {
             return Err(io::Error::from_raw_os_error(libc::EBADMSG));
         }
-        // A dump that fails may end either way.
+        // A failed dump may end with either message.
         if [libc::NLMSG_DONE as u16, libc::NLMSG_ERROR as u16].contains(&kind) {
             return verdict(&rest[..len]).map(|()| true);
         }
@@ -99,11 +101,11 @@ fn dumped(mut rest: &[u8], index: u32, see: &mut impl FnMut(&Object<'_>)) -> io:
     Ok(false)
 }
 
-/// A socket of the network namespace in which it was opened.
+/// An rtnetlink socket of the network namespace in which it was opened.
 pub struct Socket(OwnedFd);
 
 impl Socket {
-    /// Opens one.
+    /// Opens a socket in the thread's network namespace.
     pub fn open() -> io::Result<Self> {
         // SAFETY: plain numbers; the new descriptor is owned from here on.
         unsafe {
@@ -142,7 +144,7 @@ impl Socket {
         if got < 0 { Err(io::Error::last_os_error()) } else { Ok(&buffer[..got as usize]) }
     }
 
-    /// Makes, changes or deletes an object, and waits for the kernel's word on it.
+    /// Creates, changes or deletes an object, and waits for the kernel's result.
     pub fn change(&self, kind: u16, flags: i32, object: &Object<'_>) -> io::Result<()> {
         self.send(kind, flags | libc::NLM_F_ACK, object)?;
         let mut buffer = [0u8; 8192];
@@ -154,7 +156,7 @@ impl Socket {
         }
     }
 
-    /// Shows all queueing disciplines of interface `index` to `see`.
+    /// Passes all queueing disciplines of interface `index` to `see`.
     pub fn qdiscs(&self, index: u32, mut see: impl FnMut(&Object<'_>)) -> io::Result<()> {
         let all = Object { index, handle: 0, parent: 0, attributes: &[] };
         self.send(RTM_GETQDISC, libc::NLM_F_DUMP, &all)?;
@@ -179,7 +181,8 @@ mod tests {
         bytes
     }
 
-    /// Handles that a dump's part shows of interface 7, and how it ends: whether it was the last, or the error's number.
+    /// Handles of interface 7 in parts of a dump, and how it ends: whether it was the last part, or the error
+    /// number.
     fn seen(parts: &[Vec<u8>]) -> (Vec<u32>, Result<bool, Option<i32>>) {
         let mut handles = vec![];
         let end = dumped(&parts.concat(), 7, &mut |qdisc| handles.push(qdisc.handle));

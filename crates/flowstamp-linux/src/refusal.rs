@@ -1,8 +1,8 @@
-//! What a command cannot do here, or was asked wrongly: exit code 2.
+//! A refusal: the machine cannot run the command, or its arguments are wrong. The exit code is 2.
 
 use std::fmt;
 
-/// One line: what is wrong, or what the machine lacks, and what would be right.
+/// One line that says what is wrong or missing, and what would be right.
 #[derive(Debug)]
 pub struct Refusal(pub String);
 
