@@ -1,5 +1,5 @@
-//! When a packet's transmission may begin and how long it takes: what a link carries ([`Service`], [`Capacity`]), and who may begin where
-//! several links share a medium; and how long it is on its way then, where that varies.
+//! The media of links: what a link carries ([`Service`], [`Capacity`]), which station may begin where several share a
+//! medium, and propagation delays that vary.
 
 pub mod dcf;
 mod shared;

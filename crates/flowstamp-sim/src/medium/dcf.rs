@@ -1,38 +1,43 @@
-//! A cell of IEEE 802.11 whose stations share the medium by DCF, and all hear one another.
+//! A cell of IEEE 802.11 whose stations share the medium by DCF and all hear one another.
 //!
 //! ```text
 //!   medium   ...busy |<- DIFS ->|slot|slot|slot| DATA |SIFS| ACK |<- DIFS ->|slot|...
-//!                    |<- EIFS instead, where what was sent could not be read ->|
+//!                    |<- EIFS instead, after a frame that could not be read ->|
 //!   DIFS = SIFS + 2 slots        EIFS = SIFS + an ack at the lowest mandatory rate + DIFS
 //! ```
 //!
-//! A station that is given a frame while the medium is idle, and whose backoff is over, sends once the medium has been idle for DIFS.
-//! Else it draws a backoff, uniform from 0 to CW slots. A slot counts that the medium is idle in after DIFS; what is left
-//! stays as it is while the medium is busy (freezing). Where several backoffs end in the same instant, nothing arrives: CW
-//! becomes 2 CW + 1, at most CWmax, and each draws anew, until a frame has been sent as often as the retry limit says and
-//! is given up. After each exchange, and after giving up, CW is CWmin and a backoff is drawn, whether there is a next frame or not. An RTS
-//! announces frames above a threshold; then it is RTSs that collide. Clauses of IEEE 802.11-2012: 9.3 for all this.
+//! A station that gets a frame while the medium is idle and its backoff is over sends once the medium has been idle for
+//! DIFS. Otherwise it draws a backoff, uniform from 0 to CW slots. Each slot in which the medium is idle, after DIFS,
+//! counts the backoff down. While the medium is busy, the remaining slots are kept (freezing). Where several backoffs
+//! end at the same instant, the frames collide and none arrives. CW becomes 2 CW + 1, at most CWmax, and each sender
+//! draws anew. After as many attempts as the retry limit, the frame is given up. After each exchange, and after giving
+//! up, CW is CWmin and a backoff is drawn, whether there is a next frame or not. Frames above a threshold are announced
+//! by an RTS, and then only RTSs collide. All this is clause 9.3 of IEEE 802.11-2012.
 //!
-//! [`Cell`] does not go through slots: when the medium becomes idle it plans who wins and when that ends, and plans anew when a frame
-//! comes in before. A frame that arrives is two steps, the end of the data and the end of the ack; a collision is one, and so
-//! is a frame lost by an error. A step looks at each station once that has a frame or a backoff.
+//! [`Cell`] does not simulate slots one by one. When the medium becomes idle it computes the winner and the end of its
+//! transmission, and computes them anew when a frame comes in before. A frame that arrives takes two steps, the end of
+//! the data and the end of the ack. A collision takes one, and so does a frame lost by an error. A step looks once at
+//! each station that has a frame or a backoff.
 //!
-//! Range: any slot of a nanosecond and more; any number of stations, of which each has one frame at a time.
+//! Range: slots of a nanosecond or more; any number of stations, each with one frame at a time.
 //!
 //! Deviations (the standard says / we do / because):
-//! 1. ACKTimeout is SIFS, a slot and the time in which a PHY tells of a preamble (9.3.2.8), after which who collided may begin within
-//!    what is still EIFS for the others / who collided waits for EIFS, as the others do / EIFS is made so that all begin together, models
-//!    of DCF have it so, and slots that are shifted against each other by parts of a slot would need a model of carrier sensing. With
-//!    `ack_timeout` it is as the standard says, and DIFS follows, as in ns-3.
-//! 2. A signal takes a microsecond for 300 m / it takes no time / slots are made for it, and who is how far from whom is not known.
+//! 1. ACKTimeout is SIFS, a slot and the PHY's preamble detection time (9.3.2.8), after which the senders of a
+//!    collision may begin while EIFS still runs for the others / the senders wait for EIFS, as the others do / EIFS
+//!    exists so that all begin together, models of DCF assume it, and slots shifted against each other by parts of a
+//!    slot would need a model of carrier sensing. With `ack_timeout` it is as the standard says, and DIFS follows, as
+//!    in ns-3.
+//! 2. A signal takes a microsecond for 300 m / it takes no time / a slot includes it, and the distances between
+//!    stations are not known.
 //! 3. Acks and CTS may be lost / only data frames are, by `error_rate` / they are short and sent at low rates.
 //! 4. Frames may be fragmented, sent to all, or of another priority / none is.
-//! 5. A frame is given up when its ACKTimeout is over / when its last transmission is / nothing can begin in between.
+//! 5. A frame is given up when its ACKTimeout is over / when its last transmission ends / nothing can begin in between.
 //!
-//! With [`Rules::Ns2`](flowstamp_scenario::wireless::Rules) it does what ns-2.35's mac/mac-802_11.cc does, with its `bugFix_timer_`.
-//! There, 9.3.4.3's slots are drawn from 0 to CW-1, and deviation 1 is that whoever hears another's frame end after its own waits for EIFS
-//! and then for DIFS, and the one whose frame is longest for the end of ACKTimeout and then for DIFS. Not
-//! taken over: ARP, and that `RTSThreshold_` counts the bytes of the PLCP as well.
+//! With [`Rules::Ns2`](flowstamp_scenario::wireless::Rules) it follows ns-2.35's mac/mac-802_11.cc, with its
+//! `bugFix_timer_`. There, 9.3.4.3's slots are drawn from 0 to CW-1. Deviation 1 differs: a station that hears
+//! another's frame end after its own waits for EIFS and then for DIFS. The one with the longest frame waits for the end
+//! of ACKTimeout and then for DIFS. Two things are not taken over: ARP, and `RTSThreshold_` counting the bytes of the
+//! PLCP as well.
 
 mod air;
 mod heard;
@@ -43,42 +48,42 @@ use flowstamp_scenario::wireless::Rules;
 pub use flowstamp_scenario::wireless::{DcfParams as Params, StationParams};
 pub use heard::{Kind, Transmission};
 
-/// What a station sends.
+/// A frame that a station sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Bytes of the packet; headers of LLC and MAC come on top.
     pub bytes: u32,
-    /// The station that it is for.
+    /// The receiving station.
     pub to: u32,
 }
 
-/// What a step tells.
+/// An outcome that a step reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// The frame in the station's MAC has arrived whole at its receiver: the end of the data frame.
+    /// The data frame ended and its receiver got it without error.
     Delivered {
-        /// Who sent it.
+        /// The sending station.
         station: u32,
     },
-    /// The station's MAC is done with its frame and may be offered the next one.
+    /// The station's MAC has finished its frame and accepts the next one.
     Free {
-        /// Whose MAC.
+        /// The station whose MAC it is.
         station: u32,
-        /// It was acknowledged; else it was given up at the retry limit.
+        /// The frame was acknowledged; otherwise it was given up at the retry limit.
         sent: bool,
     },
 }
 
-/// What a station has done.
+/// Counts of a station.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Frames that its MAC has taken.
+    /// Frames that the MAC has taken.
     pub offered: u64,
     /// Frames that were acknowledged.
     pub sent: u64,
     /// Frames that were given up.
     pub given_up: u64,
-    /// Times that it began to send, a frame or the RTS that announces it.
+    /// Transmissions begun, of a frame or of the RTS that announces it.
     pub attempts: u64,
     /// Attempts that collided.
     pub collisions: u64,
@@ -86,20 +91,20 @@ pub struct Stats {
     pub errors: u64,
     /// Attempts that repeat a failed one.
     pub retries: u64,
-    /// Time for which it sent data frames and RTS, whatever became of them.
+    /// Time spent sending data frames and RTSs, successful or not.
     pub airtime: Time,
-    /// Sum of the times that frames were in its MAC, from being offered to being sent or given up; there were `sent + given_up`.
+    /// Sum of the times from offering a frame until it was sent or given up. Divide by `sent + given_up` for the mean.
     pub delay: Time,
 }
 
-/// What the medium has seen.
+/// Counts of a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Medium {
-    /// Time in exchanges, with what is between their frames, and in collisions.
+    /// Time in exchanges, including the gaps between their frames, and in collisions.
     pub busy: Time,
     /// All other time.
     pub idle: Time,
-    /// Exchanges that an ack ended.
+    /// Exchanges completed by an ack.
     pub exchanges: u64,
     /// Collisions, of two stations or more.
     pub collisions: u64,
@@ -118,35 +123,35 @@ struct Station {
     rate: Option<Rate>,
     error_rate: f64,
     waiting: Option<Waiting>,
-    /// What its frame takes, once it is about to be sent.
+    /// Durations of the exchange for its frame, once it is about to be sent.
     exchange: Exchange,
     cw: u32,
-    /// A backoff was drawn and is not over: `slots` are left of it, which may be none.
+    /// A backoff was drawn and is not over: `slots` remain, possibly 0.
     backing: bool,
     slots: u32,
     /// Failed attempts of the frame that count towards the short and the long retry limit.
     short: u32,
     long: u32,
-    /// Its slots begin here instead of at `Cell::from`, in this idle period.
+    /// In the idle period with this number, its slots begin at this time instead of at `Cell::from`.
     own: (u64, Time),
-    /// It is in `Cell::contenders`.
+    /// The station is in `Cell::contenders`.
     contends: bool,
     stats: Stats,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nobody sends before `begin`.
+    /// No station sends before `begin`.
     Idle,
     /// One station sends up to the end of its data frame.
     Data,
-    /// Its receiver acknowledges.
+    /// The receiver acknowledges.
     Ack,
-    /// Several send.
+    /// Several stations send.
     Collision,
 }
 
-/// A cell.
+/// A cell of stations that share a medium.
 #[derive(Clone, Debug)]
 pub struct Cell {
     air: Air,
@@ -159,25 +164,25 @@ pub struct Cell {
     /// Stations that have a frame or a backoff, in no order.
     contenders: Vec<u32>,
     phase: Phase,
-    /// The medium was or is busy up to here, by signals or reserved.
+    /// The medium is busy until this time, by signals or by a reservation.
     busy_until: Time,
-    /// DIFS or EIFS ends here, and slots begin, but for stations that have a beginning of their own.
+    /// DIFS or EIFS ends here and slots begin, except for stations with a beginning of their own.
     from: Time,
     /// Number of this idle period.
     period: u64,
-    /// Who sends next, or now.
+    /// The stations that send next, or now.
     senders: Vec<u32>,
-    /// When they begin, or began.
+    /// When the `senders` begin, or began.
     begin: Time,
-    /// When their frames end, or the ack.
+    /// When the senders' frames end, or the ack.
     until: Time,
     medium: Medium,
-    /// Frames that have been on the air, if anybody wants to know.
+    /// Recorded frames; `None` unless a capture listens.
     heard: Option<Vec<Transmission>>,
 }
 
 impl Cell {
-    /// A cell whose stations have the numbers 0, 1, ... in the order given. One of them, or none, is the access point.
+    /// Makes a cell whose stations are numbered 0, 1, ... in the order given. At most one of them is the access point.
     #[must_use]
     pub fn new(params: &Params, stations: &[StationParams]) -> Self {
         let air = Air::new(params);
@@ -216,14 +221,14 @@ impl Cell {
         }
     }
 
-    /// The station's MAC, which is empty, takes a frame. `uniform` gives a number in `[0, 1)` of a station's stream: one for each, so that
-    /// another station more leaves the others' choices as they were.
+    /// Gives a frame to the station's MAC, which must be empty. `uniform` draws a number in `[0, 1)` from a station's
+    /// own stream, so that an added station leaves the others' draws as they were.
     pub fn offer(&mut self, now: Time, station: u32, frame: Frame, mut uniform: impl FnMut(u32) -> f64) {
-        // Who has just begun has not been heard yet: only what began before `now` is known to all.
+        // A transmission that begins at `now` is not yet heard: only those that began earlier are known to all.
         if self.phase == Phase::Idle && self.begin < now {
             self.start(&mut uniform);
         }
-        // Who keeps no reservation may be ahead of those who do.
+        // A station that keeps no reservation may be ahead of those that do.
         let free = now >= self.busy_until || now >= self.begins(station);
         let idle = self.phase == Phase::Idle && free;
         let over = self.ends(station) <= now;
@@ -250,13 +255,14 @@ impl Cell {
         }
     }
 
-    /// When `step` is to be called next, if ever. A frame that is offered, or a rate that changes, may move it.
+    /// When `step` must be called next, if ever. Offering a frame or changing a rate may move it.
     #[must_use]
     pub fn next(&self) -> Option<Time> {
         (self.until < Time::MAX).then_some(self.until)
     }
 
-    /// What happens at `now`, which is [`next`](Self::next): calls `told` for each thing, in the order of stations.
+    /// Handles what happens at `now`, which must be [`next`](Self::next). Calls `told` with each outcome, in the order
+    /// of stations.
     pub fn step(&mut self, now: Time, mut uniform: impl FnMut(u32) -> f64, told: &mut impl FnMut(Happened)) {
         debug_assert_eq!(self.next(), Some(now));
         if self.phase == Phase::Idle {
@@ -269,7 +275,7 @@ impl Cell {
         }
     }
 
-    /// The station's rate, above zero, is another from now on. What is being sent ends as it began.
+    /// Changes the station's rate, which must be above zero. A frame that is being sent keeps its rate.
     pub fn set_rate(&mut self, now: Time, station: u32, rate: Rate) {
         self.stations[station as usize].rate = Some(self.air.scaled(rate));
         if self.phase == Phase::Idle && self.begin >= now {
@@ -277,27 +283,27 @@ impl Cell {
         }
     }
 
-    /// What a station has done so far.
+    /// Counts of a station so far.
     #[must_use]
     pub fn stats(&self, station: u32) -> &Stats {
         &self.stations[station as usize].stats
     }
 
-    /// What the medium has seen up to `now`.
+    /// Counts of the medium up to `now`.
     #[must_use]
     pub fn medium(&self, now: Time) -> Medium {
-        let begun = self.begin.min(now); // of what is not over
+        let begun = self.begin.min(now); // of a transmission that is not over
         let busy = self.medium.busy + (now - begun);
         Medium { busy, idle: now.saturating_sub(busy), ..self.medium }
     }
 
-    /// Where the station's slots begin in this idle period.
+    /// When the station's slots begin in this idle period.
     fn begins(&self, station: u32) -> Time {
         let (period, own) = self.stations[station as usize].own;
         if period == self.period { own } else { self.from }
     }
 
-    /// When its backoff is over if the medium stays idle.
+    /// When the station's backoff ends if the medium stays idle.
     fn ends(&self, station: u32) -> Time {
         self.begins(station) + self.air.slot * u64::from(self.stations[station as usize].slots)
     }
@@ -320,7 +326,7 @@ impl Cell {
         s.backing = true;
     }
 
-    /// Looks for those who send next.
+    /// Computes which stations send next.
     fn plan(&mut self) {
         self.senders.clear();
         self.begin = Time::MAX;
@@ -333,7 +339,7 @@ impl Cell {
         }
     }
 
-    /// Lets a station that has a frame be among those who send next, if it is early enough.
+    /// Adds a station that has a frame to those that send next, if it is early enough.
     fn enter(&mut self, station: u32) {
         let at = self.ends(station);
         if at > self.begin {
@@ -368,7 +374,7 @@ impl Cell {
         }
     }
 
-    /// Those who were to send begin; for the others the medium becomes busy.
+    /// Begins the planned transmissions. For all other stations the medium becomes busy.
     fn start(&mut self, uniform: &mut impl FnMut(u32) -> f64) {
         self.senders.sort_unstable();
         self.phase = if self.senders.len() == 1 { Phase::Data } else { Phase::Collision };
@@ -390,14 +396,15 @@ impl Cell {
                 let idle = self.begin.saturating_sub(begins);
                 s.slots -= (idle.as_ps() / self.air.slot.as_ps()) as u32;
             } else if s.waiting.is_some() {
-                // It was about to send when the medium would have been idle for long enough.
+                // The station was waiting for DIFS to send at once; now it must back off.
                 self.draw(station, uniform);
             }
             i += 1;
         }
     }
 
-    /// The medium is idle from `until` on: slots begin at `from` for all but those who are given another time after this.
+    /// Makes the medium idle from `until` on. Slots begin at `from`, except for stations that get another time after
+    /// this call.
     fn idle(&mut self, until: Time, from: Time) {
         self.phase = Phase::Idle;
         self.busy_until = until;
@@ -427,7 +434,7 @@ impl Cell {
         self.medium.errors += 1;
         self.medium.busy += now - self.begin;
         self.stations[station as usize].stats.errors += 1;
-        // The others have read for how long the exchange takes; the receiver has not.
+        // The other stations have read the duration of the exchange; the receiver has not.
         let reserved = self.begin + exchange.nav;
         self.idle(reserved, reserved + self.air.difs);
         self.stations[station as usize].own = (self.period, self.begin + exchange.timeout + self.air.difs);
@@ -444,7 +451,7 @@ impl Cell {
         self.medium.busy += now - self.begin;
         self.idle(nav, nav + self.air.difs);
         if nav > now {
-            // Those who took part have no reservation to keep.
+            // The two stations that took part have no reservation to keep.
             let own = (self.period, now + self.air.difs);
             let to = self.stations[station as usize].waiting.map_or(station, |w| w.frame.to);
             self.stations[station as usize].own = own;
@@ -479,7 +486,7 @@ impl Cell {
         for i in 0..self.senders.len() {
             let station = self.senders[i];
             let exchange = self.exchange(station);
-            // It has not heard another's end after its own, or would not mind.
+            // This station has heard no other frame end after its own (ns-2's rule).
             let alone = longest == 1 && self.begin + exchange.first == now;
             let ahead = match self.rules {
                 Rules::Standard => self.air.ack_timeout.is_some(),
@@ -493,7 +500,7 @@ impl Cell {
         self.plan();
     }
 
-    /// Counts an attempt of a station, which sent for this time.
+    /// Counts an attempt of a station. `sent` gives the time spent sending.
     fn attempt(&mut self, station: u32, sent: impl Fn(&Exchange) -> Time) -> Exchange {
         let exchange = self.exchange(station);
         let s = &mut self.stations[station as usize];
@@ -503,7 +510,7 @@ impl Cell {
         exchange
     }
 
-    /// The attempt was for nothing; `announced`: its data frame was, and an RTS had not been.
+    /// Handles a failed attempt. `announced`: the data frame failed after a successful RTS.
     fn fail(
         &mut self,
         now: Time,

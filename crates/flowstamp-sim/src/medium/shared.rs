@@ -1,35 +1,36 @@
-//! Who may begin on a medium that several stations share.
+//! Order of transmissions on a medium that several stations share.
 //!
-//! A station that has something to send makes a request; once it is granted the medium, it sends one packet, and asks again
-//! if it has more. Here is the ideal of it, which knows who waits: one transmission at a time, stations in the order of
-//! their requests. A medium that only listens (802.11, [`super::dcf`]) differs in when it grants and in what may collide.
+//! A station with a packet makes a request. Once granted, it sends one packet and requests again if it has more. This
+//! is an ideal medium that knows all requests: one transmission at a time, stations in the order of their requests. A
+//! medium that only listens (802.11, [`super::dcf`]) grants at other times and may have collisions.
 //!
-//! What a link can carry that shares its medium depends on the others: a scenario that lets nobody know it says `rate.known = false`.
+//! The capacity left to a link on a shared medium depends on the other stations. A scenario sets `rate.known = false`
+//! to hide it from the laws.
 
 use flowstamp_laws::units::Time;
 use std::collections::VecDeque;
 
-/// Stations take turns.
+/// A medium whose stations take turns.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
     requests: VecDeque<u32>,
-    /// A station has been granted the medium and has not begun.
+    /// A station has been granted the medium and has not begun to send.
     granted: bool,
-    /// When the transmission that began last ends.
+    /// When the last transmission ends.
     free_at: Time,
 }
 
-/// Which station may begin, and when.
+/// The station that may begin, and when.
 pub type Grant = (u32, Time);
 
 impl Turns {
-    /// `station` has something to send, and has no request that waits.
+    /// Queues a request of `station`, which must not have one already.
     pub fn request(&mut self, now: Time, station: u32) -> Option<Grant> {
         self.requests.push_back(station);
         self.grant(now)
     }
 
-    /// The station that was granted the medium sends until `until`, and then has `more` to send or not.
+    /// Takes note that the granted station sends until `until`. With `more` it requests again.
     pub fn begin(&mut self, now: Time, station: u32, until: Time, more: bool) -> Option<Grant> {
         self.granted = false;
         self.free_at = until;

@@ -5,11 +5,11 @@ use flowstamp_laws::units::Time;
 /// A propagation delay over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VaryingDelay {
-    /// Instants and the delay from then on; the first is at zero, and instants rise.
+    /// Times and the delay from then on. The first time is zero, and times increase.
     pub entries: Vec<(Time, Time)>,
-    /// After this it begins again.
+    /// The entries repeat after this time.
     pub period: Option<Time>,
-    /// It changes linearly from entry to entry.
+    /// The delay changes linearly from entry to entry.
     pub interpolate: bool,
 }
 

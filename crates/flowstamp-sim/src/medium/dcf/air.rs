@@ -1,21 +1,21 @@
-//! How long frames last.
+//! Durations of frames and exchanges.
 
 use super::Params;
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_scenario::wireless::{Preamble, Rules};
 
-/// Bytes of control frames with their FCS.
+/// Bytes of control frames, including their FCS.
 const ACK: u64 = 14;
 const CTS: u64 = 14;
 const RTS: u64 = 20;
 
-/// A cell's times, as `scale` has them.
+/// Times and rates of a cell, already scaled by `scale`.
 #[derive(Clone, Debug)]
 pub(super) struct Air {
     pub slot: Time,
     pub sifs: Time,
     pub difs: Time,
-    /// Instead of DIFS, after a frame that could not be read.
+    /// Replaces DIFS after a frame that could not be read.
     pub eifs: Time,
     plcp: Time,
     plcp_short: Time,
@@ -24,36 +24,36 @@ pub(super) struct Air {
     extension: Time,
     /// The PHY's lowest rate.
     pub lowest: Rate,
-    /// Control frames' rates, rising.
+    /// Basic rates, which control frames use, in ascending order.
     basic: Vec<Rate>,
     control: Option<Rate>,
-    /// How long a station waits for an answer, if that is not as the rules have it.
+    /// How long a station waits for an answer; `None` for the time that the rules give.
     pub ack_timeout: Option<Time>,
-    /// Bytes that a data frame has beside its packet.
+    /// Bytes of a data frame's headers and FCS, on top of the packet.
     overhead: u64,
     rts_threshold: u64,
     scale: f64,
     rules: Rules,
 }
 
-/// What a station does once it has won: `RTS CTS DATA ACK`, or `DATA ACK`. Durations from its beginning.
+/// Times of an exchange, `RTS CTS DATA ACK` or `DATA ACK`, counted from its beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Exchange {
-    /// An RTS opens it.
+    /// An RTS opens the exchange.
     pub rts: bool,
-    /// When the first frame ends: what a collision takes.
+    /// When the first frame ends, which is also how long a collision lasts.
     pub first: Time,
     /// When the data frame ends.
     pub data: Time,
     /// When the ack ends.
     pub ack: Time,
-    /// Until when the others hold still for it: the end of the ack, or later by rounding.
+    /// Until when the other stations defer: the end of the ack, or later by rounding.
     pub nav: Time,
     /// When the sender gives up waiting for an ack of its data frame.
     pub timeout: Time,
-    /// The same for its first frame.
+    /// When the sender gives up waiting for an answer to its first frame.
     pub first_timeout: Time,
-    /// What of it the sender sends.
+    /// Time for which the sender itself transmits.
     pub sent: Time,
     /// The data frame's rate.
     pub rate: Rate,
@@ -90,41 +90,41 @@ impl Air {
         let eifs = p.eifs.unwrap_or(sifs + air.frame(ACK, air.lowest) + air.difs);
         air.eifs = match p.rules {
             Rules::Standard => eifs,
-            // EIFS is a NAV in whole microseconds, and DIFS comes after it.
+            // ns-2 implements EIFS as a NAV in whole microseconds, and DIFS follows it.
             Rules::Ns2 => nearest_microsecond(eifs) + air.difs,
         };
         air
     }
 
-    /// The rate of a station that is told of `rate`.
+    /// A configured rate, scaled.
     pub fn scaled(&self, rate: Rate) -> Rate {
         rate * self.scale
     }
 
-    /// Time of a frame of so many bytes.
+    /// Duration of a frame of `bytes` bytes.
     pub fn frame(&self, bytes: u64, rate: Rate) -> Time {
         let bits = 8.0 * bytes as f64 + self.service_bits;
         let payload = if self.symbol == Time::ZERO {
             Time::from_secs_f64(bits / rate.bps())
         } else {
-            // 54 Mb/s times 4 us are 216 bits, to the last bit of a float or not.
+            // The margin absorbs rounding: 54 Mb/s times 4 us may not be exactly 216 bits in floating point.
             let symbols = bits / (rate.bps() * self.symbol.as_secs_f64());
             self.symbol * (symbols - 1e-9).ceil() as u64
         };
         self.preamble(rate) + payload + self.extension
     }
 
-    /// Time of preamble and PLCP header of a frame at `rate`.
+    /// Duration of preamble and PLCP header of a frame at `rate`.
     pub fn preamble(&self, rate: Rate) -> Time {
         if rate.bps() > self.lowest.bps() { self.plcp_short } else { self.plcp }
     }
 
-    /// That of a frame at the lowest rate.
+    /// Duration of preamble and PLCP header at the lowest rate.
     pub fn longest_preamble(&self) -> Time {
         self.plcp
     }
 
-    /// As it is written into a frame's duration field.
+    /// The value of a frame's duration field, microseconds.
     pub fn microseconds(&self, time: Time) -> u64 {
         match self.rules {
             Rules::Standard => time.as_ps().div_ceil(1_000_000), // 802.11-2012, 8.3.1.2
@@ -136,12 +136,13 @@ impl Air {
     pub fn control(&self, rate: Rate) -> Rate {
         self.control.unwrap_or_else(|| {
             let below = self.basic.iter().rev().find(|b| b.bps() <= rate.bps());
-            // 802.11-2012, 9.7.6.5.2: where none is low enough, a mandatory rate that is; the frame's own is taken for it.
+            // 802.11-2012, 9.7.6.5.2: where no basic rate is low enough, a mandatory rate that is. The frame's own rate
+            // stands for it.
             *below.unwrap_or(&rate)
         })
     }
 
-    /// What it takes to send a packet of this many bytes.
+    /// The exchange for a packet of `packet` bytes.
     pub fn exchange(&self, packet: u32, rate: Rate) -> Exchange {
         let bytes = u64::from(packet) + self.overhead;
         let control = self.control(rate);
@@ -180,7 +181,7 @@ impl Air {
     }
 }
 
-/// As ns-2 writes durations into frames.
+/// Rounds a duration as ns-2 does when it writes it into a frame.
 fn nearest_microsecond(time: Time) -> Time {
     Time::from_micros((time.as_ps() + 500_000) / 1_000_000)
 }

@@ -1,4 +1,4 @@
-//! What one who hears a whole cell would write down: each frame on the air, for captures.
+//! Records each frame on the air of a cell, for captures.
 
 use super::air::Exchange;
 use super::{Cell, Waiting};
@@ -20,47 +20,47 @@ pub enum Kind {
 /// A frame that has been on the air.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transmission {
-    /// What it is.
+    /// Kind of frame.
     pub kind: Kind,
     /// Who sent it.
     pub from: u32,
-    /// Who it is for.
+    /// The receiving station.
     pub to: u32,
-    /// When its preamble began.
+    /// When the preamble began.
     pub begin: Time,
-    /// When its first bit behind the PLCP header was sent.
+    /// When the first bit after the PLCP header was sent.
     pub mpdu: Time,
-    /// Its rate.
+    /// Data rate.
     pub rate: Rate,
-    /// It has a preamble that is shorter than the PHY's other.
+    /// The preamble is the short one of two that the PHY has.
     pub short_preamble: bool,
-    /// For how long after its end it reserves the medium, as it says so, microseconds.
+    /// The duration field: how long the frame reserves the medium after its end, microseconds.
     pub duration_us: u64,
-    /// Number of its sender's packet.
+    /// Number of the packet, counted at its sender.
     pub sequence: u64,
-    /// Failed attempts for that packet before this one.
+    /// Failed attempts for the same packet before this one.
     pub failed: u32,
-    /// It is a data frame that has been on the air before.
+    /// A data frame that was sent before.
     pub retry: bool,
-    /// It has been read: it did not collide, and no error hit it.
+    /// The frame was received: it did not collide and had no error.
     pub good: bool,
     /// Bytes of the packet that the exchange is for.
     pub bytes: u32,
 }
 
 impl Cell {
-    /// From now on frames are recorded, for [`heard`](Self::heard).
+    /// Starts to record frames, for [`heard`](Self::heard).
     pub fn listen(&mut self) {
         self.heard.get_or_insert_default();
     }
 
-    /// Frames whose ends have become known since this was last asked, in the order of their senders' exchanges; their memory may be given
-    /// back by [`hear_into`](Self::hear_into). Nothing unless the cell [listens](Self::listen).
+    /// Takes the frames whose ends have become known since the last call, in the order of their senders' exchanges.
+    /// [`hear_into`](Self::hear_into) gives their memory back. Empty unless the cell [listens](Self::listen).
     pub fn heard(&mut self) -> Vec<Transmission> {
         self.heard.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Memory for what will be heard.
+    /// Gives back memory for the next recorded frames.
     pub fn hear_into(&mut self, mut memory: Vec<Transmission>) {
         memory.clear();
         if let Some(heard) = &mut self.heard {
@@ -68,14 +68,14 @@ impl Cell {
         }
     }
 
-    /// A station's first frame was lost in a collision.
+    /// Records a station's first frame, lost in a collision.
     pub(super) fn hear_collided(&mut self, station: u32) {
         self.hear(station, |writer, exchange| {
             writer.put(if exchange.rts { Kind::Rts } else { Kind::Data }, false);
         });
     }
 
-    /// A station's data frame is over, with what came before it.
+    /// Records a station's data frame, and the RTS and CTS before it.
     pub(super) fn hear_data(&mut self, station: u32, good: bool) {
         self.hear(station, |writer, exchange| {
             if exchange.rts {
@@ -86,7 +86,7 @@ impl Cell {
         });
     }
 
-    /// A station's data frame has been acknowledged.
+    /// Records the ack of a station's data frame.
     pub(super) fn hear_ack(&mut self, station: u32) {
         self.hear(station, |writer, _| writer.put(Kind::Ack, true));
     }
@@ -101,7 +101,7 @@ impl Cell {
     }
 }
 
-/// Writes frames of one exchange.
+/// Records the frames of one exchange.
 struct Writer<'a> {
     cell: &'a Cell,
     station: u32,
@@ -115,7 +115,8 @@ impl Writer<'_> {
         let e = &s.exchange;
         let opening = if e.rts { e.first } else { Time::ZERO };
         let data_begins = e.data - (e.sent - opening);
-        // 802.11-2012, 8.3.1.2 and 8.3.1.3: up to the end of the ack; a CTS says what is left of what the RTS said.
+        // 802.11-2012, 8.3.1.2 and 8.3.1.3: the reservation lasts to the end of the ack. A CTS carries what remains of
+        // the RTS's.
         let announced = air.microseconds(e.ack.saturating_sub(e.first));
         let after_rts = data_begins.saturating_sub(air.sifs + e.first);
         let (begin, reserves) = match kind {
