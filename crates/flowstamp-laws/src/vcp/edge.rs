@@ -1,16 +1,17 @@
-//! A VCP flow between two borders of an island, onto which they map what passes.
+//! A VCP macro-flow between two edges of an island, which carries the traffic of other flows.
 //!
-//! Xia and others 2008, section VI-D, which leaves the rest to CSFQ and XCP: it is [`crate::xcp::edge`]'s, with VCP's code in the place of
-//! feedback. Once in a round trip a control packet brings the code of the path, which counts as that of a window's acks:
+//! Xia and others 2008, section VI-D, refers to CSFQ and XCP for details. We follow [`crate::xcp::edge`], with VCP's
+//! code in place of feedback. Once per round trip a control packet returns the path's code, which counts as the code
+//! of a whole window's acks:
 //!
 //! ```text
 //!   rate = W / rtt,    01: W += xi_s W,    10: W += alpha_s s,    11: W *= beta           eqs. 2 to 4, once a round trip
 //! ```
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Nothing on how codes come back / one control packet in a round trip / as XCP's paper has it (Katabi 2002, section 8.1).
-//! 2. Nothing on windows that are not used / no increase after a round trip that left more than a tenth of it unused, and a
-//!    packet / as VCP's senders do not grow where the application limits them.
+//! 1. Nothing on how codes return / one control packet per round trip / as in XCP's paper (Katabi 2002, section 8.1).
+//! 2. Nothing on unused windows / no increase after a round trip that left more than a tenth of the window and a
+//!    packet unused / VCP's senders do not grow either while the application limits them.
 
 use crate::sender::{Ack, Congestion, Feedback, FlowView, Pacing, Recovery, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
@@ -46,7 +47,7 @@ fn of_one_flow(p: &Params) -> sender::Params {
 pub struct Sender {
     flow: sender::Sender,
     packet_bytes: f64,
-    /// Of the control packet that came back last; zero before.
+    /// Smoothed RTT at the last control packet's return; zero before the first.
     rtt: Time,
 }
 
@@ -54,7 +55,7 @@ impl SenderLaw for Sender {
     type Params = Params;
 
     fn traits(_: &Params) -> SenderTraits {
-        // Its recovery is never asked for.
+        // The transport never uses this recovery, because there are no data packets.
         let recovery = Recovery::Count;
         SenderTraits { recovery, handshake: true, governs: true, ..SenderTraits::DEFAULT }
     }

@@ -1,4 +1,4 @@
-//! VCP as section V models it: the load factor itself instead of its code, and one law for all loads.
+//! VCP as section V models it: headers carry the load factor instead of its code, and one law covers all loads.
 //!
 //! Xia and others 2008, section V, the MIAIMD model.
 //!
@@ -6,21 +6,23 @@
 //!   dw/dt  = (xi(rho) w + alpha) / T                                        eq. 9, w in packets
 //!   xi(rho) = kappa (1 - rho) / rho                                         eq. 10
 //!   rho    = the largest on the path of lambda / (gamma C t_rho)            eqs. 11 and 15
-//!   gamma  = gamma + step sgn(U* - U)      now and then                     eq. 14, U the utilisation
+//!   gamma  = gamma + step sgn(U* - U)      rarely                           eq. 14, U the utilisation
 //! ```
 //!
-//! Stable for `kappa <= 1/2` (theorem 1). At rest `rho = 1 + alpha / (kappa gamma P)`, where `P` is the flow's share of the
-//! bandwidth-delay product in packets: the link's use is more than `gamma` by `alpha / (kappa P)`, which equation 14 makes up for.
+//! Stable for `kappa <= 1/2` (theorem 1). In equilibrium `rho = 1 + alpha / (kappa gamma P)`, where `P` is the flow's
+//! share of the bandwidth-delay product in packets. The utilisation then exceeds `gamma` by `alpha / (kappa P)`,
+//! which equation 14 corrects.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. A fluid, all of whose RTTs are `T` / per ack, scaled with `x = min(rtt / t_rho, 2.5)` as equation 6 scales VCP, `alpha`
-//!    with `x^2` as equation 8; a packet's ack adds a packet at most and takes half of one / a load factor is `t_rho` old, so
-//!    that `T` here is `t_rho`; and where another link than the router's holds the flow back, the RTT grows with the window.
-//! 2. `rho` of zero / at most `xi` of 1 per `t_rho` / equation 10 has no bound there.
-//! 3. Equation 11 has no queue / it counts as in equation 1, by `k_q` / what has piled up while the load was above 1 would stay;
-//!    at rest there is none.
-//! 4. `gamma` changes on a time scale much larger than an RTT / every 10 `t_rho`, of the mean utilisation since, between
-//!    a half and twice its first value / at an idle link it would run away.
+//! 1. A fluid whose RTTs are all `T` / the window changes per ack, scaled with `x = min(rtt / t_rho, 2.5)` as
+//!    equation 6 scales VCP, and `alpha` with `x^2` as in equation 8; the multiplicative part of a packet's ack adds
+//!    at most a packet and removes at most half of one / a load factor is `t_rho` old, so `T` here is `t_rho`; where
+//!    another link than the router's limits the flow, the RTT grows with the window.
+//! 2. Nothing on `rho` of zero / `xi` is at most 1 per `t_rho` / equation 10 has no bound there.
+//! 3. Equation 11 has no queue term / the queue counts as in equation 1, by `k_q` / a queue built while the load was
+//!    above 1 would otherwise stay; in equilibrium there is none.
+//! 4. `gamma` changes on a time scale much larger than an RTT / it changes every 10 `t_rho` by the mean utilisation
+//!    since the last change, between half and twice its first value / on an idle link it would grow without bound.
 
 use super::router::Meter;
 use super::{T_RHO, growth};
@@ -39,17 +41,17 @@ pub struct Header {
     pub load: f64,
 }
 
-/// A load is a state: an ack for several packets brings the newest.
+/// A load is a state: an ack for several packets carries the newest.
 impl StampLaw for Header {}
 
 impl Header {
-    /// What a stamp says.
+    /// Reads the header from a stamp.
     #[must_use]
     pub const fn read(stamp: &Stamp) -> Self {
         Self { load: stamp.0[0] }
     }
 
-    /// The stamp that says this.
+    /// Writes the header to a stamp.
     #[must_use]
     pub const fn write(self) -> Stamp {
         Stamp([self.load, 0.0, 0.0])
@@ -91,14 +93,15 @@ impl RouterParams {
     }
 }
 
-/// What a round trip of `x` times `t_rho` adds to a window (eqs. 8 and 9).
+/// Packets that a round trip of `x` times `t_rho` adds to a window (eqs. 8 and 9).
 #[inline]
 #[must_use]
 pub fn addition(alpha: f64, x: f64) -> f64 {
     alpha * x * x
 }
 
-/// The next `gamma` (eq. 14), after traffic of `used` where `wanted` is the target's; `first` is the first one (deviation 4).
+/// The next `gamma` (eq. 14) after `used` bytes of traffic, where the target is `wanted` bytes. `first` is its first
+/// value (deviation 4).
 #[inline]
 #[must_use]
 pub fn adjusted(gamma: f64, used: f64, wanted: f64, step: f64, first: f64) -> f64 {
@@ -106,17 +109,17 @@ pub fn adjusted(gamma: f64, used: f64, wanted: f64, step: f64, first: f64) -> f6
     (gamma + step).clamp(0.5 * first, 2.0 * first)
 }
 
-/// How many load factors one value of `gamma` is for (deviation 4).
+/// Number of load factors between changes of `gamma` (deviation 4).
 const INTERVALS_PER_STEP: u32 = 10;
 
-/// The law's state on one link.
+/// State of the law on one link.
 #[derive(Clone, Debug)]
 pub struct Router {
     params: RouterParams,
     meter: Meter,
     /// `gamma`.
     gamma: f64,
-    /// Bytes that arrived since `gamma` last changed, and for how many intervals.
+    /// Bytes that arrived since `gamma` last changed, and the intervals since then.
     arrived: f64,
     intervals: u32,
 }
@@ -214,7 +217,7 @@ impl Default for Params {
     }
 }
 
-/// The window of one flow.
+/// State of one flow.
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// Bytes.

@@ -1,8 +1,8 @@
-//! What VCP's packets carry: the load of the busiest link so far in two bits, those of ECN (section III-B).
+//! The VCP header: the load of the busiest link so far, in the two ECN bits (section III-B).
 //!
 //! ```text
 //!   rho          code
-//!   -            00     the sender is not capable of it
+//!   -            00     the sender does not support VCP
 //!   < 80%        01     low load: multiply
 //!   80% to 100%  10     high load: add
 //!   >= 100%      11     overload: cut
@@ -11,18 +11,18 @@
 use super::TRANSITION;
 use crate::stamp::StampLaw;
 
-/// The header: no words of the stamp, only bits.
+/// The header uses only bits and no words of the stamp.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {}
 
 impl StampLaw for Header {}
 
-/// The two bits.
+/// The two-bit load code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
-    /// The sender does not speak VCP.
+    /// The sender does not support VCP.
     NotCapable,
-    /// Low load; what a sender writes.
+    /// Low load; senders write this.
     Low,
     /// High load.
     High,
@@ -31,7 +31,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// Of a load factor (figure 2).
+    /// The code of a load factor (figure 2).
     #[must_use]
     pub fn of_load(load: f64) -> Self {
         if load >= 1.0 {
@@ -43,13 +43,13 @@ impl Code {
         }
     }
 
-    /// As it stands in a packet.
+    /// The code as a packet's bits.
     #[must_use]
     pub const fn bits(self) -> u16 {
         self as u16
     }
 
-    /// What stands in a packet; only the two lowest bits count.
+    /// Reads the code from a packet's bits; only the two lowest count.
     #[must_use]
     pub const fn read(bits: u16) -> Self {
         match bits & 3 {
@@ -60,7 +60,8 @@ impl Code {
         }
     }
 
-    /// After a router with this code of its own: it only raises the code, and leaves what is not capable as it is (R.4).
+    /// The code after a router whose own code is `own`. A router only raises the code, and does not change a packet
+    /// without VCP (R.4).
     #[must_use]
     pub fn raised(self, own: Self) -> Self {
         if self == Self::NotCapable { self } else { self.max(own) }

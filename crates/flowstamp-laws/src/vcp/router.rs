@@ -1,7 +1,7 @@
-//! The VCP router: how loaded the link is, in two bits.
+//! The VCP router: it signals the load of its link in two bits.
 //!
-//! Xia and others 2008, section III-B and III-E.1. Every packet that arrives counts (R.1); every `t_q` the queue is sampled,
-//! every `t_rho` the load factor is computed:
+//! Xia and others 2008, section III-B and III-E.1. Every arriving packet counts (R.1). The router samples the queue
+//! every `t_q` and computes the load factor every `t_rho`:
 //!
 //! ```text
 //!   lambda = bytes that arrived in t_rho                            R.1
@@ -10,24 +10,26 @@
 //!   code in packet = max(it, code(rho))                             R.4, unless it is 00
 //! ```
 //!
-//! To sources of TCP a code of 11 is congestion experienced, all others are none (section VI-C). With `tcp_friendly` the code
-//! 11 is given with RED's probability instead of always, so that flows of TCP and of VCP that is friendly see the same marks:
+//! TCP sources take code 11 as congestion experienced, and all other codes as no mark (section VI-C). With
+//! `tcp_friendly` the router sends code 11 with RED's probability instead of always, so that TCP and TCP-friendly VCP
+//! flows see the same marks:
 //!
 //! ```text
 //!   p = 0 below red_min, up to red_max_p at red_max, then up to 1 at twice that       in q~ over the buffer
 //! ```
 //!
-//! The router sends acks before data (section III-E.1): a link with this law does, unless its `priority` says otherwise.
-//! Valid for 1 kb/s to 400 Gb/s; `t_rho` should be longer than most flows' RTT.
+//! The router sends acks before data (section III-E.1), unless the link's `priority` says otherwise. Valid for 1 kb/s
+//! to 400 Gb/s; `t_rho` should be longer than most flows' RTT.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Nothing on the time before the first load factor / the code is 01 / so is that of an idle link.
-//! 2. `t_rho` is 200 ms / where it is left open it follows the paths, for routers and senders alike
-//!    ([`T_RHO_PER_RTT`](super::T_RHO_PER_RTT)), and `t_q` is a twentieth of it, as in the paper / at an RTT of 30 us the window would otherwise grow by a
-//!    sixteenth in 6,700 round trips.
-//! 3. The weight of R.2 is lost in the text, as are RED's parameters for section VI-C / 1/8, and a third and two thirds of the
-//!    buffer with a probability of 0.1 / the authors' code has weights of 1/8 and 1/4, Katabi 2002 has these thresholds.
-//! 4. A link without capacity has no load factor / overload if anything arrives or waits, else low load.
+//! 1. Nothing on the time before the first load factor / the code is 01 / an idle link has the same code.
+//! 2. `t_rho` is 200 ms / where the scenario does not set it, it follows the paths, for routers and senders alike
+//!    ([`T_RHO_PER_RTT`](super::T_RHO_PER_RTT)), and `t_q` is a twentieth of it, as in the paper / at an RTT of 30 us
+//!    the window would otherwise grow by only a sixteenth in 6,700 round trips.
+//! 3. The text omits the weight of R.2 and RED's parameters for section VI-C / the weight is 1/8, the thresholds are
+//!    a third and two thirds of the buffer, and the probability is 0.1 / the authors' code has weights of 1/8 and
+//!    1/4, and Katabi 2002 has these thresholds.
+//! 4. A link without capacity has no load factor / overload if any packet arrives or is queued, else low load.
 
 use super::T_RHO;
 use super::header::Code;
@@ -92,23 +94,23 @@ impl Params {
     }
 }
 
-/// The law's state on one link.
+/// State of the law on one link.
 #[derive(Clone, Debug)]
 pub struct Router {
     params: Params,
     meter: Meter,
-    /// What the link tells.
+    /// Load code of the link.
     code: Code,
     /// The buffer, bytes.
     buffer: f64,
 }
 
-/// The load factor of a link.
+/// Measures the load factor of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meter {
     /// Bytes/s.
     pub capacity: f64,
-    /// `lambda` so far, bytes.
+    /// `lambda` of the running interval so far, bytes.
     pub input: f64,
     /// `q~`, bytes.
     pub queue: f64,
@@ -125,7 +127,7 @@ impl Meter {
         self.queue += weight * (queue_bytes as f64 - self.queue); // R.2
     }
 
-    /// Eq. 1; a new interval begins.
+    /// Computes the load factor (eq. 1) and begins a new interval.
     pub(super) fn measure(&mut self, k_q: f64, gamma: f64, interval: Time) {
         let demand = self.input + k_q * self.queue;
         let target = gamma * self.capacity * interval.as_secs_f64();
@@ -146,7 +148,7 @@ impl Router {
         self.meter.load
     }
 
-    /// What the link tells a packet now: the code of its load, of which overload may be a matter of chance.
+    /// The code for a departing packet: the link's code, where overload may be sent only with a probability.
     fn told(&self, mut uniform: impl FnMut() -> f64) -> Code {
         if self.code == Code::Overload && self.params.tcp_friendly && uniform() >= self.probability() {
             return Code::High;
@@ -154,7 +156,7 @@ impl Router {
         self.code
     }
 
-    /// RED's, gentle.
+    /// Probability of gentle RED.
     fn probability(&self) -> f64 {
         let p = &self.params;
         let thresholds = [p.red_min.get(), p.red_max.get()];
@@ -223,7 +225,7 @@ impl RouterLaw for Router {
 
     #[inline]
     fn on_departure(&mut self, _: LinkView, packet: PacketOut<'_>, uniform: impl FnMut() -> f64) {
-        // R.4. The codes are ECN's: of another protocol's packet, overload is congestion experienced.
+        // R.4. The codes are ECN's, so that overload is congestion experienced for packets of other protocols.
         *packet.bits = Code::read(*packet.bits).raised(self.told(uniform)).bits();
     }
 

@@ -1,4 +1,4 @@
-//! The VCP sender: multiplicative increase, additive increase and multiplicative decrease, as the load says.
+//! The VCP sender: multiplicative increase, additive increase or multiplicative decrease, chosen by the load code.
 //!
 //! Xia and others 2008, sections III-C to III-E. `w` is the window in packets, `x = rtt / t_rho` with the smoothed RTT.
 //!
@@ -10,25 +10,27 @@
 //!   loss, timeout:      as TCP Reno's (section III-E.2)
 //! ```
 //!
-//! There is no slow start: a window of 2 packets grows by a sixteenth in `t_rho`. Two flows of different RTT have windows in
-//! proportion to their `alpha_s` after many cuts, and so rates in proportion to their weights (section III-D).
+//! There is no slow start: a window of 2 packets grows by a sixteenth in `t_rho`. After many cuts, flows with
+//! different RTTs have windows in proportion to their `alpha_s`, and so rates in proportion to their weights (section
+//! III-D).
 //!
-//! **What the paper leaves open** is how S.1 and S.2 bound what long RTTs would add at once. `docs/models/vcp.md` shows the
-//! choices as curves; the defaults are the ones with which figures 3, 4, 5, 7 and 13 come out best together:
-//! `mi_limit` bounds `x` (2.5 in the authors' code); `ai_base` is `t_rho` as in equation 8; and in a round trip AI adds at most
-//! a tenth of the window ([`Limiter`]).
+//! **Left open by the paper:** how S.1 and S.2 bound the increase at long RTTs. `docs/models/vcp.md` shows the
+//! choices as curves. The defaults reproduce figures 3, 4, 5, 7 and 13 best together. `mi_limit` bounds `x` (2.5 in
+//! the authors' code), `ai_base` is `t_rho` as in equation 8, and additive increase adds at most a tenth of the
+//! window per round trip ([`Limiter`]).
 //!
-//! TCP-friendly (section VI-C): `alpha_s = 4 (1 - beta^2) / 3` packets per RTT whatever the RTT, general AIMD's for this `beta`
-//! (Yang and Lam 2000); routers mark as their `tcp_friendly` says.
+//! TCP-friendly (section VI-C): `alpha_s = 4 (1 - beta^2) / 3` packets per RTT, independent of the RTT, as in general
+//! AIMD for this `beta` (Yang and Lam 2000). Routers then need their own `tcp_friendly`.
 //!
-//! Valid for RTTs up to some `t_rho`, windows of 1 to 10^9 packets.
+//! Valid for RTTs up to a few `t_rho` and windows of 1 to 10^9 packets.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. The window changes per ack / per packet that is newly acknowledged / an ack may answer several.
-//! 2. Nothing on senders that the application limits / their window does not grow / nothing would bound it.
-//! 3. Nothing on fast recovery / the window does not grow in it / as Reno's.
-//! 4. Nothing on a code of 00 that comes back / as 10 / somebody on the path cleared it: neither multiply nor cut.
-//! 5. The two waits after a cut begin with it / and end by the clock, not by acks / S.3 gives them as times.
+//! 1. The window changes per ack / it changes per newly acknowledged packet / an ack may answer several.
+//! 2. Nothing on application-limited senders / their window does not grow / nothing else would bound it.
+//! 3. Nothing on fast recovery / the window does not grow during it / as in Reno.
+//! 4. Nothing on a returned code of 00 / it counts as 10 / a node on the path cleared the code: neither multiply nor
+//!    cut.
+//! 5. The two waits after a cut begin with the cut / they end by the clock, not by acks / S.3 gives them as times.
 
 use super::header::Code;
 use super::{T_RHO, TRANSITION, growth, scaled_growth};
@@ -102,7 +104,7 @@ pub enum Limiter {
 }
 
 impl Limiter {
-    /// Of a window of so many packets.
+    /// The bound at a window of `window` packets, as a share of it per round trip.
     #[must_use]
     pub fn share(self, window: f64) -> f64 {
         match self {
@@ -116,7 +118,7 @@ impl Limiter {
     }
 }
 
-/// The window of one VCP flow.
+/// State of one VCP flow.
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// Bytes.
@@ -126,7 +128,7 @@ pub struct Sender {
     t_rho: f64,
     /// `ln(1 + xi)`.
     ln_growth: f64,
-    /// `weight alpha`; or of general AIMD.
+    /// `weight alpha`, where `alpha` is general AIMD's if TCP-friendly.
     alpha: f64,
     beta: f64,
     mi_limit: f64,
@@ -137,21 +139,21 @@ pub struct Sender {
     ai_limiter: Limiter,
     /// The additive increase does not follow the RTT.
     unscaled: bool,
-    /// Nothing changes the window before then.
+    /// Codes do not change the window before this time.
     frozen_until: Time,
-    /// And from there on it adds until then, whatever the codes say.
+    /// After that, the window increases additively until this time, whatever the codes.
     adds_until: Time,
 }
 
 impl Sender {
-    /// `xi_s`: the part by which the window grows in a round trip at low load (eq. 6, S.1).
+    /// `xi_s`: relative growth of the window per round trip at low load (eq. 6, S.1).
     #[must_use]
     pub fn multiplies_by(&self, rtt: Time) -> f64 {
         let x = (rtt.as_secs_f64() / self.t_rho).min(self.mi_limit);
         scaled_growth(self.ln_growth, x)
     }
 
-    /// `alpha_s`: the packets that a round trip adds to a window of so many at high load (eq. 8, S.2).
+    /// `alpha_s`: packets that a round trip adds to a window of `window` packets at high load (eq. 8, S.2).
     #[must_use]
     pub fn adds(&self, rtt: Time, window: f64) -> f64 {
         let x = rtt.as_secs_f64() / self.ai_base;
@@ -168,7 +170,7 @@ impl Sender {
 impl SenderLaw for Sender {
     type Params = Params;
 
-    /// The authors built VCP on Reno; with selective acks the rare losses cost less and the law is the same.
+    /// The authors built VCP on Reno. With selective acks the law is the same, and the rare losses cost less.
     fn traits(_: &Params) -> SenderTraits {
         SenderTraits { recovery: Recovery::Sack, ..SenderTraits::DEFAULT }
     }
@@ -250,7 +252,7 @@ impl SenderLaw for Sender {
                 self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet);
             }
             Congestion::Timeout { .. } => self.cwnd = self.packet,
-            _ => {} // of marks the code says more
+            _ => {} // the code tells more than a mark
         }
     }
 
