@@ -1,6 +1,7 @@
-//! PCP, the Precise-feedback Congestion-control Protocol (Katabi and Handley, MIT/LCS/TR-820, 2001), of which XCP came.
+//! PCP, the Precise-feedback Congestion-control Protocol (Katabi and Handley, MIT/LCS/TR-820, 2001), the precursor of
+//! XCP.
 //!
-//! What XCP (2002) took over, and what it changed:
+//! XCP (2002) kept some parts of PCP and changed others:
 //!
 //! | | PCP | XCP |
 //! |---|---|---|
@@ -13,7 +14,8 @@
 //! | shuffling | a tenth of the traffic, beside all else | a tenth of the traffic less what is given or taken anyway |
 //! | to whom | spare bandwidth only to those that have met no bottleneck, if there are any | all |
 //!
-//! Both codes share the sum of changes that one ack brings ([`crate::xcp::header`]); the rest differs in each line.
+//! The code of both shares the merging of feedback from several packets in one ack ([`crate::xcp::header`]).
+//! Everything else differs.
 
 pub mod header;
 pub mod router;

@@ -1,4 +1,4 @@
-//! What a PCP packet carries (Katabi and Handley 2001, section 3.3 and figure 1).
+//! The PCP header (Katabi and Handley 2001, section 3.3 and figure 1).
 //!
 //! ```text
 //!   stamp 0   H_cwnd, bytes             bits 0   H_B1: a router on the path has less than a tenth to spare
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Deviations (paper says / we do / because):
-//! 1. `H_A` tells an ack from a data packet / no bit / whoever carries a packet knows which it is; the codec of
-//!    `flowstamp-wire` writes the bit.
+//! 1. `H_A` tells an ack from a data packet / our stamp has no such bit / hosts and routers here know which it is;
+//!    the codec of `flowstamp-wire` writes the bit.
 
 use crate::negotiation::{self, ASKING};
 use crate::stamp::{Stamp, StampLaw};
@@ -18,14 +18,14 @@ use crate::xcp::header::add_up;
 pub const B1: u16 = 1;
 /// `H_B2`.
 pub const B2: u16 = 2;
-/// The three words.
+/// The three words of the stamp.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Header {
     /// The sender's congestion window, bytes.
     pub cwnd_bytes: f64,
     /// The sender's RTT, seconds; zero if unknown.
     pub rtt_s: f64,
-    /// The change of window that the sender asks for, or routers so far allow, bytes.
+    /// The change of window in bytes that the sender asks for, or that the routers so far allow.
     pub feedback_bytes: f64,
 }
 
@@ -49,14 +49,14 @@ impl StampLaw for Header {
     }
 }
 
-/// The bits of a packet that leaves its sender.
+/// The bits of a packet when it leaves its sender.
 #[inline]
 #[must_use]
 pub const fn sent(wants_no_more: bool) -> u16 {
     ASKING | if wants_no_more { B2 } else { 0 }
 }
 
-/// The bits after a router that has counted itself, and has little to spare if `bottleneck`.
+/// The bits after a router that has counted itself. With `bottleneck`, the router has little spare bandwidth.
 #[inline]
 #[must_use]
 pub const fn passed(bits: u16, bottleneck: bool) -> u16 {

@@ -1,4 +1,4 @@
-//! The PCP router: it estimates in one interval and decides for another.
+//! The PCP router: it measures over one interval and decides for another.
 //!
 //! Katabi and Handley 2001, section 3.6. Every estimation interval `T_e`, the mean RTT, from the packets that arrived in it:
 //!
@@ -27,13 +27,13 @@
 //!   H_B1       = 1 where SBW* < C / 10                                               section 3.6.6
 //! ```
 //!
-//! until what was given amounts to TPF, and what was taken to TNF. While some flows have `H_B2` 0, as they have met no
-//! bottleneck, BTA is divided among these alone (section 3.6.6).
+//! until the positive feedback amounts to TPF, and the negative to TNF. Flows that have met no bottleneck have `H_B2`
+//! 0. While there are such flows, BTA is divided among these alone (section 3.6.6).
 //!
-//! `C` capacity, `y` input rate. Paper's bits are bytes here, windows too; a packet of `s` bytes stands for `s` in the place
-//! of 1 in each sum (deviation 1).
+//! `C` is the capacity and `y` the input rate. Bits in the paper are bytes here, also for windows. In each sum a
+//! packet of `s` bytes counts `s` instead of 1 (deviation 1).
 //!
-//! On a link that it shares with TCP by windows ([`crate::share::Weights::Windows`], section 4.2) it has a part `w_P C` of its own:
+//! On a link shared with TCP by windows ([`crate::share::Weights::Windows`], section 4.2), PCP has the part `w_P C`:
 //!
 //! ```text
 //!   SBW = C - y_T - y_P,  PSBW = w_P C - y_P
@@ -43,22 +43,23 @@
 //! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to `max_rtt`; all state stays finite there.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Packets count / their bytes do, in N, eta and N_p / with packets of one size it is the same, and a flow of small
-//!    packets, a last packet or a header alone weigh what they are. A packet's size is also the least `H_cwnd`.
-//! 2. Feedback stops when TPF or TNF has run out / the packet that empties one gets just the rest / what is handed out
-//!    never exceeds them, not even by a packet's part.
-//! 3. "Whenever a feedback is given" TPF and TNF shrink / where a router before this one allows less, none is given, and
-//!    they do not / the sentence; it is a bound, the parts of other packets stay as they are.
-//! 4. `H_rtt` of 0 is ignored by what involves `H_rtt` / such packets count in y and N_p, get the negative part, and no
-//!    positive one / eq. 8 has `H_rtt` as a factor.
-//! 5. The paper sets `T_c` to the mean RTT of a month / `control_interval`; left open, the mean RTT of the scenario's paths;
-//!    where that is not known, the first mean RTT that is seen, and nothing is given before.
-//! 6. `T_e` is the mean RTT / at least `min_interval` and at most `max_rtt`, and stays while no packet comes.
-//! 7. The least queue is what arriving packets see / and the queue as `T_c` ends / a link to which nothing comes any more
-//!    drains, and no packet is there to see it.
-//! 8. Section 4.2 writes `min(SBW, PSBW)` in BTF / the greater, as in BTA / the sentence that follows: "when SBW becomes negative
-//!    PCP frees bandwidth only until it reaches its fair share". That is min(-SBW, -PSBW), and the sign has slipped inside. (In
-//!    figure P16 either gives the same to within 0.12 of the mean throughput.)
+//! 1. N, eta and N_p count packets / they count bytes / with packets of one size the result is the same, and small
+//!    packets, a last packet or a header alone then weigh by their size. A packet's size is also the least `H_cwnd`.
+//! 2. Feedback stops when TPF or TNF has run out / the packet that empties one gets just the rest / feedback then
+//!    never exceeds them, not even by one packet's share.
+//! 3. "Whenever a feedback is given" TPF and TNF shrink / where an earlier router allows less, this router gives
+//!    none, and they do not shrink / we take the sentence literally; TPF and TNF are bounds, and the shares of other
+//!    packets do not change.
+//! 4. Computations that involve `H_rtt` ignore packets whose `H_rtt` is 0 / such packets count in y and N_p and get
+//!    negative feedback only / eq. 8 has `H_rtt` as a factor.
+//! 5. The paper sets `T_c` to the mean RTT of a month / it is `control_interval`; unset, the mean RTT of the
+//!    scenario's paths, or where that is unknown the first mean RTT seen, before which the router gives nothing.
+//! 6. `T_e` is the mean RTT / it is at least `min_interval` and at most `max_rtt`, and stays while no packet arrives.
+//! 7. The least queue is the least that arriving packets see / it also counts the queue when `T_c` ends / a link
+//!    without arrivals drains, and no packet sees it.
+//! 8. Section 4.2 writes `min(SBW, PSBW)` in BTF / we use the maximum, as in BTA / the next sentence says "when SBW
+//!    becomes negative PCP frees bandwidth only until it reaches its fair share". That is min(-SBW, -PSBW); the paper
+//!    has moved the sign inside. (In figure P16 either gives the same to within 0.12 of the mean throughput.)
 
 use super::header::{B2, Header, passed};
 use crate::router::{
@@ -110,18 +111,18 @@ impl Params {
         self.max_rtt.unwrap_or(MAX_RTT)
     }
 
-    /// How long the first estimation interval lasts, seconds.
+    /// Length of the first estimation interval, seconds.
     fn first_interval_s(&self) -> f64 {
         let first = self.control_interval.filter(|first| *first > Time::ZERO).unwrap_or(UNKNOWN);
         first.max(self.min_interval).as_secs_f64()
     }
 }
 
-/// Below this part of the capacity spare bandwidth means a bottleneck (section 3.6.6).
+/// A link is a bottleneck if its spare bandwidth is below this share of the capacity (section 3.6.6).
 const BOTTLENECK: f64 = 0.1;
-/// What an estimation interval adds to `SBW*` (footnote 10).
+/// Weight of the newest estimation interval in `SBW*` (footnote 10).
 const NEW: f64 = 0.3;
-/// How often a law that knows no RTT looks for one (deviation 5).
+/// Interval at which a law that knows no RTT checks for one (deviation 5).
 const UNKNOWN: Time = Time::from_millis(1);
 
 /// Index of the timer that ends `T_e`.
@@ -132,13 +133,13 @@ const CONTROL: usize = 1;
 /// Sums over the packets of a set of flows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flows {
-    /// Sum of `s H_rtt / H_cwnd`, seconds: of eq. 5.
+    /// Sum of `s H_rtt / H_cwnd`, seconds, for eq. 5.
     inter_packet_s: f64,
-    /// Sum of `s (H_rtt / H_cwnd)^2`, s^2/byte: of eq. 8.
+    /// Sum of `s (H_rtt / H_cwnd)^2`, s^2/byte, for eq. 8.
     weights: f64,
 }
 
-/// What is counted in an estimation interval.
+/// Counts of the running estimation interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     /// Bytes of every packet that arrived.
@@ -146,47 +147,47 @@ struct Counted {
     /// Bytes of data packets with this law's header.
     data_bytes: f64,
     all: Flows,
-    /// Of those that have met no bottleneck.
+    /// Sums over flows that have met no bottleneck.
     free: Flows,
-    /// Sum of `X H_rtt`, seconds squared, and of `X H_cwnd`, byte seconds, with `X = s H_rtt / H_cwnd`: of eq. 4.
+    /// Sum of `X H_rtt`, seconds squared, and of `X H_cwnd`, byte seconds, with `X = s H_rtt / H_cwnd`, for eq. 4.
     rtt: f64,
     cwnd: f64,
 }
 
-/// What is known when an estimation interval has ended.
+/// Estimates at the end of an estimation interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Estimates {
     /// `y`, bytes/s.
     input_rate: f64,
-    /// Of the packets that get feedback, bytes/s: `N_p s / T_c`.
+    /// Rate of the packets that get feedback, bytes/s: `N_p s / T_c`.
     data_rate: f64,
-    /// `1 / eta`: weights per second, of all flows and of those that have met no bottleneck.
+    /// `1 / eta`: weights per second, for all flows and for those that have met no bottleneck.
     weights: f64,
     free_weights: f64,
-    /// Flows, and those that have met no bottleneck.
+    /// Number of flows, and of those that have met no bottleneck.
     flows: f64,
     free_flows: f64,
     cwnd_bytes: f64,
 }
 
-/// What was decided when a control interval began.
+/// Decision at the start of a control interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Decision {
     /// BTA, BTF and BTS, bytes.
     allocate: f64,
     free: f64,
     shuffle: f64,
-    /// Bytes of window for each unit of weight: what all get, and what those get beside it that have met no bottleneck.
+    /// Bytes of window per unit of weight: for all flows, and the extra for those that have met no bottleneck.
     positive: f64,
     free_positive: f64,
-    /// Bytes of window for each byte.
+    /// Bytes of window taken per byte of packet.
     negative: f64,
-    /// What may still be given and taken, bytes: TPF and TNF.
+    /// The rest of TPF and TNF, bytes.
     left_positive: f64,
     left_negative: f64,
 }
 
-/// What is the law's own of a link that it shares by windows, bytes/s.
+/// PCP's part of a link that is shared by windows, bytes/s.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     /// `w_P C`.
@@ -195,11 +196,11 @@ struct Part {
     link: f64,
 }
 
-/// The law's state on one link.
+/// State of the law on one link.
 #[derive(Clone, Debug)]
 pub struct Router {
     params: Params,
-    /// Bytes/s: the link's, less what other traffic takes where the link is shared.
+    /// Bytes/s: the link's capacity, less other traffic where the link is shared.
     capacity: f64,
     part: Option<Part>,
     counted: Counted,
@@ -210,42 +211,43 @@ pub struct Router {
     avg_rtt: f64,
     /// Length of the running `T_e`, seconds.
     interval: f64,
-    /// `T_c` as the first mean RTT gave it, seconds.
+    /// `T_c` as set by the first mean RTT, seconds.
     found: Option<f64>,
     /// An estimation interval of the right length has ended.
     known: bool,
     decision: Decision,
-    /// Least queue since `T_c` began, and that of the `T_c` before, bytes.
+    /// Least queue since `T_c` began, and that of the previous `T_c`, bytes.
     min_queue: f64,
     persistent_queue: f64,
 }
 
-/// A packet's part in increases, `s (H_rtt / H_cwnd)^2`, and its `X = s H_rtt / H_cwnd`; nothing of one without an RTT.
+/// A packet's weight in increases, `s (H_rtt / H_cwnd)^2`, its `X = s H_rtt / H_cwnd`, and its bounded RTT; `None`
+/// without an RTT.
 #[inline]
 fn weigh(header: &Header, size: f64, max_rtt: f64) -> Option<(f64, f64, f64)> {
-    let rtt = Some(header.rtt_s.min(max_rtt)).filter(|_| header.rtt_s > 0.0)?; // nor of NaN
+    let rtt = Some(header.rtt_s.min(max_rtt)).filter(|_| header.rtt_s > 0.0)?; // also excludes NaN
     let x = rtt * size / header.cwnd_bytes.max(size);
     Some((x * x / size, x, rtt))
 }
 
 impl Router {
-    /// `T_c` in seconds, if it is known.
+    /// `T_c` in seconds, if known.
     fn control_interval(&self) -> Option<f64> {
         self.params.control_interval.map(Time::as_secs_f64).or(self.found)
     }
 
-    /// What may still be given and taken in this control interval, bytes: TPF and TNF.
+    /// What this control interval may still give and take, in bytes: the rest of TPF and TNF.
     #[must_use]
     pub fn pools(&self) -> (f64, f64) {
         (self.decision.left_positive, self.decision.left_negative)
     }
 
-    /// SBW: what the link could carry beyond its input, bytes/s.
+    /// SBW: the spare bandwidth, bytes/s.
     fn spare(&self) -> f64 {
         self.capacity - self.estimates.input_rate
     }
 
-    /// `T_e` has ended (section 3.6.2).
+    /// Ends `T_e` (section 3.6.2).
     fn estimate(&mut self) {
         let counted = core::mem::take(&mut self.counted);
         let was_known = self.avg_rtt > 0.0;
@@ -272,7 +274,7 @@ impl Router {
         self.interval = if self.avg_rtt > 0.0 { self.avg_rtt.max(least) } else { unknown };
     }
 
-    /// `T_c` has ended, and the next one lasts `seconds`.
+    /// Ends `T_c` and decides for the next one, which lasts `seconds`.
     fn decide(&mut self, seconds: f64) {
         let Params { k1, k2, k3, .. } = self.params;
         if !self.known {
@@ -288,7 +290,7 @@ impl Router {
         let shuffle = k3 * e.input_rate * seconds; // section 3.6.5: C - SBW is y
         let (left_positive, left_negative) = (allocate + shuffle, free + shuffle);
         let part = |bytes: f64, of: f64| if of > 0.0 { bytes / (seconds * of) } else { 0.0 };
-        // Section 3.6.6: what is spare goes to those that have met no bottleneck, if there are any.
+        // Section 3.6.6: spare bandwidth goes to flows that have met no bottleneck, if there are any.
         let some_free = e.free_weights > 0.0;
         self.decision = Decision {
             allocate,

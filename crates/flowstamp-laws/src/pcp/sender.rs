@@ -1,7 +1,7 @@
-//! The PCP sender: it asks, and obeys.
+//! The PCP sender: it asks for a change of its window and obeys the feedback.
 //!
-//! Katabi and Handley 2001, sections 2, 3.4 and 4.1. Each data packet carries the window, the RTT and as a wish what the
-//! sending buffer holds beyond the window; each ack brings back what the routers left of the wish, and
+//! Katabi and Handley 2001, sections 2, 3.4 and 4.1. Each data packet carries the window, the RTT and a wish: the
+//! bytes in the sending buffer beyond the window. Each ack returns what the routers left of the wish, and
 //!
 //! ```text
 //!   cwnd = max(s, cwnd + H_feedback)                          eq. 3
@@ -14,16 +14,18 @@
 //! its receiver or a router on its path does not know PCP (section 4.1): [`crate::negotiation`].
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Feedback applies whenever an ack arrives / not in fast recovery, except decreases / a loss is met as TCP meets it,
-//!    which does not grow until the loss is repaired.
-//! 2. The wish is the sending buffer less the window / of an application that produces at a rate, what it produces in an RTT
-//!    and a packet, less the window / a law is not told what lies in a buffer; what it wants is what comes.
-//! 3. `H_B2` is set in the last window of a transfer / it is not / the law is not told where a transfer ends.
-//! 4. An RTT in which the window was not used is one without any ack at which the window, not the application, held
-//!    the sender back; what was used is the most that was in flight / windows are no whole numbers of packets: else every
-//!    flow would lose the part of a packet that does not fit. Such a flow wants no more until a round trip uses its window.
-//! 5. A TCP SYN with an option opens the flow, and a PCP packet of headers alone follows it / one packet does both, of the size
-//!    of an ack / they would travel together.
+//! 1. Feedback applies whenever an ack arrives / in fast recovery only decreases apply / the sender reacts to a loss
+//!    as TCP does, which does not grow until the loss is repaired.
+//! 2. The wish is the sending buffer less the window / for an application with a rate, it is the data produced in an
+//!    RTT plus a packet, less the window / a law does not see the buffer; it can only wish for what the application
+//!    produces.
+//! 3. `H_B2` is set in the last window of a transfer / it is not / a law does not know where a transfer ends.
+//! 4. "Not used" is left open / an RTT did not use the window if at no ack the window, rather than the application,
+//!    limited the sender; the used part is the most that was in flight / windows are not whole packets: otherwise
+//!    every flow would lose the fraction of a packet that does not fit. Such a flow asks for no more until a round
+//!    trip uses its window.
+//! 5. A TCP SYN with an option opens the flow, and a PCP packet of headers alone follows it / one packet of the size
+//!    of an ack does both / the two would travel together.
 
 use super::header::{B1, Header, sent};
 use crate::Refused;
@@ -48,21 +50,21 @@ pub struct Params {
     pub negotiate: bool,
 }
 
-/// The window of one PCP flow.
+/// State of one PCP flow.
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// Bytes.
     cwnd: f64,
     packet_bytes: f64,
-    /// Bytes/s; as much as can be asked for if the application has no rate.
+    /// Bytes/s; the largest possible wish if the application has no rate.
     desired: f64,
     /// When the running round trip ends; zero before the first ack.
     round_end: Time,
-    /// The most packets in flight in it.
+    /// The most packets in flight in this round trip.
     used: u32,
-    /// The window held the sender back in it.
+    /// The window limited the sender in this round trip.
     limited: bool,
-    /// The round trip before did not use the window.
+    /// The previous round trip did not use the window.
     unused: bool,
     /// `H_B2`.
     no_more: bool,
@@ -70,7 +72,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Bytes that the flow would have in flight if the network let it, and a packet to spare.
+    /// Bytes that the flow would have in flight in a network without limits, plus one packet.
     fn wanted(&self, rtt_s: f64) -> f64 {
         self.desired * rtt_s + self.packet_bytes // deviation 2
     }
@@ -83,7 +85,7 @@ impl Sender {
         self.negotiation.as_mut()?.tcp_mut()
     }
 
-    /// Section 2: use it or lose it.
+    /// Applies "use it or lose it" (section 2).
     fn watch_use(&mut self, ack: &Ack<'_>) {
         self.used = self.used.max(ack.flight);
         self.limited |= ack.window_limited || ack.in_recovery; // deviation 4
@@ -104,7 +106,7 @@ impl Sender {
 impl SenderLaw for Sender {
     type Params = Params;
 
-    /// The paper's TCP is Reno; as for XCP, with selective acks rare losses cost less and the law is the same.
+    /// The paper's TCP is Reno. With selective acks, as for XCP, the law is the same, and the rare losses cost less.
     fn traits(p: &Params) -> SenderTraits {
         SenderTraits {
             recovery: Recovery::Sack,
@@ -167,7 +169,7 @@ impl SenderLaw for Sender {
         let change = Header::from(*ack.stamp).feedback_bytes;
         if change > 0.0 {
             if !ack.in_recovery {
-                // Never beyond what was asked for, whatever came back.
+                // The window never exceeds what the sender asked for, whatever feedback returned.
                 self.cwnd = (self.cwnd + change).min(wanted.max(self.cwnd)); // eq. 3, deviation 1
             }
         } else {
@@ -207,7 +209,7 @@ impl SenderLaw for Sender {
             return Stamp::default();
         }
         let rtt_s = srtt.as_secs_f64();
-        // Without an RTT no window follows from a rate, and routers give nothing for it.
+        // Without an RTT no window follows from a rate, and routers give such packets nothing.
         let feedback_bytes = if rtt_s > 0.0 { self.wanted(rtt_s) - self.cwnd } else { 0.0 };
         Header { cwnd_bytes: self.cwnd, rtt_s, feedback_bytes }.into()
     }
