@@ -1,4 +1,4 @@
-//! What hosts do: flows and both of their ends.
+//! Hosts: flows, and both of their ends.
 
 mod ahead;
 mod application;
@@ -39,56 +39,57 @@ use std::mem::offset_of;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// What the flows of a group share.
+/// State that the flows of a group share.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Name in results.
     pub name: String,
-    /// What was known of it before the run.
+    /// The group's plan, laid out before the run.
     pub plan: GroupPlan,
-    /// The senders' laws: one, but of a list of flows those that it names.
+    /// The senders' laws: one, or for a list of flows those that it names.
     pub laws: Vec<Law>,
-    /// Their receivers bring no stamps back.
+    /// Receivers return no stamps.
     deaf: bool,
-    /// Of its flows, for links that go by it.
+    /// Label of its flows, for links whose classes are labels.
     label: u8,
-    /// Bytes that the link that its flow governs had sent at the last answer.
+    /// Bytes that the governed link had sent at the last answer.
     carried: f64,
-    /// What each flow transfers.
+    /// Bytes of payload that each flow transfers; `None` for endless.
     pub size: Option<u64>,
-    /// How fast applications produce data, at a constant rate.
+    /// Constant rate at which applications produce data.
     pub rate: Option<Rate>,
-    /// What applications have done that produce messages, or datagrams.
+    /// Counts of applications that produce messages or datagrams.
     pub tally: Tally,
-    /// The most bytes of datagrams that wait for a host's link, and how fast that is.
+    /// Send buffer for datagrams, bytes, and the rate of the host's link.
     send_buffer: Option<(f64, Rate)>,
-    /// When flows stop sending new data.
+    /// When the flows stop sending new data.
     pub stop: Time,
-    /// Unique bytes of payload delivered to all its flows.
+    /// Unique bytes of payload delivered by all its flows.
     pub delivered_bytes: u64,
-    /// The same at the end of warm-up.
+    /// `delivered_bytes` at the end of warm-up.
     pub delivered_at_warmup: u64,
-    /// Flows that arrive in the run, at random or as a file lists them.
+    /// Its flows arrive during the run, at random or as a file lists them.
     pub web: bool,
-    /// Flows so far.
+    /// Number of flows so far.
     pub flows: u32,
-    /// Of a list, the record of its first row.
+    /// For a list of flows, the record of its first row.
     first_record: u32,
-    /// How many web flows are there.
+    /// Number of active flows, for flows that arrive during the run.
     pub active: ActiveFlows,
-    /// Which of [`Hosts::delays`] are its own: one, or of flows that arrive with sizes of their own one for each bin.
+    /// The group's part of [`Hosts::delays`]: one entry, or one for each size bin if flows arrive with sizes of their
+    /// own.
     pub delays: Range<usize>,
 }
 
-/// A law of a group, and what its flows do by it.
+/// A law of a group, and the transport parameters that go with it.
 #[derive(Clone, Debug)]
 pub struct Law {
     /// The sender's law.
     pub spec: SenderSpec,
     traits: SenderTraits,
-    /// Window, acks and recovery.
+    /// Window, acks and loss recovery.
     transport: transport::Params,
-    /// What its data packets say of ECN.
+    /// ECN flags of its data packets.
     ect: u8,
 }
 
@@ -136,12 +137,12 @@ impl Group {
         }
     }
 
-    /// Window, acks and recovery, apart from what follows from a law.
+    /// Window, acks and loss recovery, apart from the settings that depend on the law.
     fn transport(&self) -> &transport::Params {
         &self.laws[0].transport
     }
 
-    /// The names of the laws that its flows have.
+    /// Names of the laws that its flows use, separated by commas.
     #[must_use]
     pub fn law(&self) -> String {
         let list = self.plan.list.as_ref();
@@ -150,21 +151,21 @@ impl Group {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    /// The name of a flow's law.
+    /// Name of a flow's law.
     #[must_use]
     pub fn law_of(&self, flow: &Record) -> &'static str {
         let law = self.plan.list.as_ref().map_or(0, |list| list.rows[flow.index as usize].law);
         self.laws[law as usize].spec.name()
     }
 
-    /// Whether a flow has begun by `now`, of a run that ends at `end`. Those of a list are known before; those that would start when
-    /// arrivals have ended do not.
+    /// Whether a flow has begun by `now`, in a run that ends at `end`. Records of listed flows exist before the flows
+    /// begin. A listed flow that would start after arrivals have ended never begins.
     #[must_use]
     pub fn began(&self, flow: &Record, now: Time, end: Time) -> bool {
         flow.start <= now && (self.plan.list.is_none() || flow.start < self.stop.min(end))
     }
 
-    /// When one of its flows, which do not arrive at random, stops sending new data.
+    /// When a flow of this group stops sending new data. Its flows must not arrive at random.
     #[must_use]
     pub fn stops(&self, flow: &Record) -> Time {
         let lifetime = self.plan.lifetimes.get(flow.index as usize);
@@ -172,16 +173,16 @@ impl Group {
     }
 }
 
-/// What a flow sends.
+/// The kind of data that a flow sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sends {
-    /// What a window allows.
+    /// Endless data or a fixed size, as the window allows.
     Window,
-    /// The same of what its application has produced, message by message.
+    /// The application's messages, as the window allows.
     Messages,
-    /// Datagrams at its pace, whatever comes back.
+    /// Datagrams at the application's pace, without regard to feedback.
     Datagrams,
-    /// No data: it governs a link and asks for it.
+    /// No data: the flow sets a link's rate and sends only requests.
     Requests,
 }
 
@@ -196,25 +197,25 @@ impl Sends {
     }
 }
 
-/// One flow: both ends of it. Fields stand in the order in which packets need them: the first two cache lines are all that most
-/// data need, and acks need the rest too ([`Flow::expect`]).
+/// Both ends of one flow. Fields are in the order in which packets need them. Most data need only the first two cache
+/// lines; acks need the rest too ([`Flow::expect`]).
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Flow {
     generation: u16,
     header: Header,
-    /// What its data packets say of ECN.
+    /// ECN flags of its data packets.
     ect: u8,
     started: bool,
-    /// Data may leave: there is no handshake, or it has been answered.
+    /// Data may leave: no handshake is needed, or it has been answered.
     open: bool,
     sends: Sends,
-    /// Its receiver knows no stamps and brings none back.
+    /// The receiver returns no stamps.
     deaf: bool,
     path: Path,
     /// Packets to transfer; `u32::MAX` for endless.
     packets: u32,
-    /// Its group.
+    /// Index of the group.
     pub group: u32,
     /// Index into the records.
     pub record: u32,
@@ -227,15 +228,15 @@ pub struct Flow {
     ack: LazyTimer,
     /// Size of the last packet.
     last_size: u16,
-    /// Its law may give its protocol up.
+    /// The law may fall back to plain TCP packets.
     falls_back: bool,
-    /// It opens with a SYN and ends with a FIN.
+    /// The flow opens with a SYN and ends with a FIN.
     handshake: bool,
-    /// All is acknowledged, and the FIN is sent.
+    /// All data are acknowledged and the FIN is sent.
     closing: bool,
     /// SYNs sent, then FINs.
     tries: u8,
-    /// A paced sender's last departure: how many bytes, and when.
+    /// A paced sender's last departure: size, bytes, and time.
     last_departed: u16,
     last_departure: Time,
     retransmit: LazyTimer,
@@ -251,37 +252,37 @@ pub struct Flow {
     sent: u32,
 }
 
-/// Bytes of a flow's random delays before departures.
+/// Memory of a flow's random send delays, bytes.
 pub const JITTER_BYTES: usize = size_of::<Jitter>();
 
 impl Flow {
-    /// Its law has held packets back that the window allowed.
+    /// Whether the law has paced packets that the window allowed.
     #[must_use]
     pub fn is_paced(&self) -> bool {
         self.last_departed > 0
     }
 
-    /// Packets that its receiver got once more.
+    /// Duplicate packets that the receiver got.
     #[must_use]
     pub fn copies(&self) -> u32 {
         self.receiver.copies()
     }
 
-    /// Since when it waits for its retransmission timeout, if it does: from its last ack or packet.
+    /// When the retransmission timer last restarted, if it runs: at the last ack or packet.
     #[must_use]
     pub fn waits_since(&self) -> Option<Time> {
         let deadline = self.sender.deadline();
         (deadline < Time::MAX).then(|| deadline.saturating_sub(self.sender.rto()))
     }
 
-    /// The header of the packets that it sends now, at both ends: what this looks at of the sender, receivers must not run
-    /// ahead of ([`sides`]).
+    /// The header of packets sent now, at both ends. It depends on the sender's state, so receivers must not run ahead
+    /// of the sender ([`sides`]).
     #[inline]
     fn spoken(&self) -> Header {
         if self.falls_back && self.law.report().fallen_back.is_some() { Header::Plain } else { self.header }
     }
 
-    /// A packet of its is about to arrive, data or an ack: what that needs of it is brought near.
+    /// Prefetches the fields that an arriving packet needs, data or ack.
     #[inline]
     fn expect(&self, data: bool) {
         prefetch_part(self, 0..if data { offset_of!(Self, last_departure) } else { size_of::<Self>() });
@@ -293,27 +294,27 @@ impl Flow {
 pub struct Hosts {
     /// Groups.
     pub groups: Vec<Group>,
-    /// Flows: those known before the run keep their slots, web flows use them in turn.
+    /// Flows by slot. Flows known before the run keep their slots; flows that arrive during the run reuse slots.
     pub flows: Vec<Flow>,
     free: Vec<u32>,
-    /// How long data packets were on their way, after warm-up; whose they are is said by [`Group::delays`].
+    /// One-way delays of data packets after warm-up; [`Group::delays`] says which entries belong to which group.
     pub delays: Vec<Delays>,
-    /// What remains of each flow.
+    /// Record of each flow for the results.
     pub records: Vec<Record>,
-    /// Which record belongs to a packet's flow, where there is a police that will want to know.
+    /// Record of each flow identifier, kept only where a link has police.
     pub policed: BTreeMap<u64, u32>,
-    /// Of the flows up to the last that is over.
+    /// Outcomes by record, up to the last flow that has ended.
     outcomes: Vec<Outcome>,
     web: Vec<WebPlan>,
     packet_bytes: u16,
-    /// Of a data packet's bytes, those that are no payload.
+    /// Header bytes of a data packet.
     header_bytes: u16,
     ack_bytes: u16,
     seed: u64,
 }
 
 impl Hosts {
-    /// Hosts without flows; web flows arrive from their first gap on.
+    /// Makes hosts without flows and schedules the first arrival of each group with arrivals.
     #[must_use]
     pub fn new(scenario: &Scenario, groups: &[GroupPlan], web: Vec<WebPlan>, net: &mut Fabric) -> Self {
         let mut groups: Vec<Group> = groups.iter().map(|plan| Group::new(scenario, plan)).collect();
@@ -350,12 +351,12 @@ impl Hosts {
         self.packet_bytes - self.header_bytes
     }
 
-    /// A packet has reached its host.
+    /// Handles a packet that has reached its host.
     #[inline]
     pub fn arrive(&mut self, net: &mut Fabric, packet: &Packet) {
         let flow = &self.flows[packet.flow as usize];
         if flow.generation != packet.generation {
-            // A late copy for a flow that has ended; its slot serves another.
+            // A late copy for a flow that has ended; another flow uses its slot.
             net.sacks.release(packet.sack);
         } else if packet.flags & CONTROL != 0 {
             self.arrive_control(net, packet);
@@ -366,7 +367,7 @@ impl Hosts {
         }
     }
 
-    /// A web flow arrives.
+    /// Starts a flow that arrives during the run, and schedules the next arrival.
     pub fn web_arrival(&mut self, net: &mut Fabric, number: u32) {
         let WebPlan { group, paths, comes, start, stop } = &mut self.web[number as usize];
         if net.now >= *stop {
@@ -408,7 +409,7 @@ impl Hosts {
         self.flows[slot as usize].application.arm(start, &mut net.events, Class::Application, slot);
     }
 
-    /// Makes the records of flows that files list, in the order of the rows: after those that are known before the run.
+    /// Makes records for listed flows, in the order of the rows, after those of the planned flows.
     pub fn add_listed(&mut self) {
         for web in &self.web {
             let Comes::Listed { list, .. } = &web.comes else { continue };
@@ -438,23 +439,23 @@ impl Hosts {
         slot
     }
 
-    /// How many packets a size takes, and how large the last one is; `u32::MAX` of an endless flow.
+    /// Number of packets for a size, and size of the last packet, bytes. The number is `u32::MAX` for an endless flow.
     fn packets(&self, size: Option<u64>) -> (u32, u16) {
         let payload = u64::from(self.payload());
         let packets = size.map_or(u32::MAX, |s| s.div_ceil(payload).min(u64::from(u32::MAX - 1)) as u32);
-        // A size of more packets than are counted ends with a full one.
+        // A size of more packets than a `u32` counts ends with a full one.
         let last = size.map_or(payload, |s| (s - (u64::from(packets) - 1) * payload).min(payload));
         (packets, self.header_bytes + last as u16)
     }
 
-    /// The two ends of a flow that has not begun.
+    /// Both ends of a flow that has not begun.
     fn flow(&self, net: &Fabric, record: u32, law: u32, path: Path) -> Flow {
         let Record { group, index, size, .. } = self.records[record as usize];
         let size = size.map(NonZeroU64::get);
         let (packets, last_size) = self.packets(size);
         let payload = u64::from(self.payload());
         let spec = &self.groups[group as usize];
-        // Laws count packets as they are on the wire.
+        // Laws count bytes on the wire, headers included.
         let wire = |rate: Rate| Rate::from_bps(rate.bps() * (f64::from(self.packet_bytes) / payload as f64));
         let Law { spec: law_spec, traits, transport, ect } = &spec.laws[law as usize];
         let view = FlowView {
@@ -481,7 +482,7 @@ impl Hosts {
             record,
             delays: (spec.delays.start + bin) as u32,
             delivered_bytes: 0,
-            // Of messages each has an end of its own.
+            // With messages, each message has an end of its own.
             packets: if sends == Sends::Messages { 0 } else { packets },
             last_size,
             generation: 0,
@@ -507,12 +508,13 @@ impl Hosts {
         }
     }
 
-    /// Puts a flow where another has left, or behind all.
+    /// Puts a flow into a free slot, or into a new one.
     fn take_slot(&mut self, mut flow: Flow) -> u32 {
         if let Some(slot) = self.free.pop() {
             let old = &mut self.flows[slot as usize];
             flow.generation = old.generation.wrapping_add(1);
-            // Events of the flow before are still pending; they find nothing due and are reused.
+            // Timer events of the slot's previous flow are still pending. They find nothing due, and the new flow
+            // reuses them.
             flow.retransmit = old.retransmit;
             flow.ack = old.ack;
             flow.pace = old.pace;
@@ -526,7 +528,7 @@ impl Hosts {
         }
     }
 
-    /// A flow has everything acknowledged: its figures go into its record. What had a handshake ends with a FIN.
+    /// Ends a flow whose data are all acknowledged: writes its outcome, and sends a FIN if it began with a handshake.
     fn complete(&mut self, net: &mut Fabric, number: u32) {
         let flow = &mut self.flows[number as usize];
         if flow.closing {
@@ -542,7 +544,7 @@ impl Hosts {
         }
     }
 
-    /// A flow is over: a web flow's slot is free.
+    /// Frees the slot of a flow that is over, if the flow arrived during the run.
     fn close(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
         if self.groups[flow.group as usize].web && flow.started {
@@ -551,7 +553,7 @@ impl Hosts {
         }
     }
 
-    /// Writes what became of a flow, of which all is acknowledged since `acknowledged` at the latest.
+    /// Writes the outcome of a flow. All its data were acknowledged at `acknowledged` or earlier.
     fn write_outcome(&mut self, number: u32, acknowledged: Time) {
         let flow = &self.flows[number as usize];
         let record = flow.record as usize;
@@ -562,13 +564,13 @@ impl Hosts {
         self.outcomes[record] = Outcome::of(flow, acknowledged);
     }
 
-    /// What became of the flow with this record, if that has been written.
+    /// Outcome of the flow with this record; `Outcome::NONE` if none is written.
     #[must_use]
     pub fn outcome(&self, record: usize) -> Outcome {
         self.outcomes.get(record).copied().unwrap_or(Outcome::NONE)
     }
 
-    /// The run is over: writes what became of the flows that are still there, and frees their memory.
+    /// Ends the run: writes the outcomes of the flows that still exist, and frees their memory.
     pub fn end(&mut self) {
         for number in 0..self.flows.len() as u32 {
             let flow = &self.flows[number as usize];

@@ -1,17 +1,16 @@
-//! Hosts that run ahead of the loop.
+//! Hosts that run ahead of the event loop.
 //!
-//! A packet on an access link that leads to a host is certain to arrive, and when is known. What the host does then can be
-//! done before the loop comes to that time, without an event, if nothing that happens in between bears on it or looks at
-//! it:
+//! A packet on an access link to a host is certain to arrive, at a known time. The host can handle it before the event
+//! loop reaches that time, without an event, if nothing in between affects or observes the result:
 //!
-//! - what the host sends enters an access link that nobody else sends into, or only receivers that hear from the very same
-//!   link, in whose order they send ([`sides`]);
+//! - the host's packets enter an access link that no other host uses, or only receivers that get their data from the
+//!   same link and so send in its order ([`sides`]);
 //! - no timer of the flow is due before;
-//! - nobody looks at hosts before: neither a probe, nor the end of warm-up or of a step;
-//! - the packet neither opens nor ends a flow: slots, records and what is counted of web flows belong to all.
+//! - nothing observes hosts before: no probe, no end of warm-up, no end of a step;
+//! - the packet neither opens nor ends a flow, because slots, records and counts of active flows are shared.
 //!
-//! So each packet leaves at the time and in the order that it would, and results are the same to the bit. Links are never
-//! ahead: what a router does depends on whatever else reaches it.
+//! Each packet then leaves at the same time and in the same order as without this, and results are identical to the
+//! bit. Links never run ahead, because a router's behaviour depends on all arrivals.
 
 use super::Hosts;
 use crate::events::Source;
@@ -22,25 +21,25 @@ use crate::scenario::Scenario;
 use flowstamp_laws::transport::Params;
 use flowstamp_laws::units::Time;
 
-/// The most packets that leave a router at once: few enough to stay in the cache.
+/// Maximum number of packets that leave a router in one batch, small enough to stay in the cache.
 const MOST_AT_ONCE: u64 = 32;
 
-/// A packet's flow is asked for so many packets before it is needed, which takes as long as memory does to answer.
+/// Number of packets ahead for which flows are prefetched, which matches the memory latency.
 const ASKED_AHEAD: u32 = 3;
 
-/// Who sends into an access link.
+/// The senders into an access link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Users {
     Nobody,
-    /// Acks for the data that come by this link.
+    /// Acks for data that arrive over this link.
     AcksFor(u32),
-    /// Data of one flow, whose acks come by this link.
+    /// Data of one flow whose acks arrive over this link.
     OneFlow(u32),
     Several,
 }
 
-/// Of each link that leads to a host what may be done there ahead of time, as bits: it follows from who sends into which
-/// access link.
+/// For each link to a host, what the host may do ahead of time, as bits (`RECEIVERS`, `SENDER`). It depends on which
+/// flows send into which access link.
 #[must_use]
 pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
     let routers = network.links.len();
@@ -70,8 +69,8 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
         let spec = &scenario.flows[network.groups[*group as usize].spec];
         let Params { delayed_acks, .. } = spec.transport;
         let (data, acks) = (ends(path.data), ends(path.acks));
-        // Delayed acks leave by a timer; where a law falls back, a receiver's header follows what the sender does, so that
-        // neither may be ahead of the other.
+        // Delayed acks leave by a timer. Where a law may fall back, the receiver's header follows the sender's state,
+        // so that neither may be ahead of the other.
         let laws = &network.groups[*group as usize].laws;
         let (prompt, apart) = (!delayed_acks, !laws.iter().any(|law| law.traits().falls_back));
         let receivers = if prompt && apart { Users::AcksFor(data.1 as u32) } else { Users::Several };
@@ -94,8 +93,8 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
 }
 
 impl Hosts {
-    /// A packet has reached its host by link `number`; those behind it are handled too, up to `horizon`, if they can be
-    /// ahead of time. Returns how many: so many events are done.
+    /// Handles a packet that has reached its host over link `number`. Also handles those behind it that arrive by
+    /// `horizon` and can be handled ahead of time. Returns the number of events done.
     #[inline]
     pub fn receive(&mut self, net: &mut Fabric, number: u32, source: Source, horizon: Time) -> u64 {
         let now = net.now;
@@ -116,9 +115,9 @@ impl Hosts {
         handled
     }
 
-    /// Packets have left a router by link `number`, the first of them now, and go on to access links that no other link
-    /// feeds: all that have left the transmitter, up to `end`. Those that reach their hosts up to `horizon` and can be
-    /// handled ahead of time are. Returns how many events are done.
+    /// Handles packets that arrive at the end of router link `number`, the first of them now. They go on to access
+    /// links that no other link feeds. All that have left the transmitter are moved, up to `end`. Those that reach
+    /// their hosts by `horizon` and can be handled ahead of time are handled. Returns the number of events done.
     #[inline]
     pub fn receive_exits(
         &mut self,
@@ -129,7 +128,7 @@ impl Hosts {
         horizon: Time,
     ) -> u64 {
         let now = net.now;
-        // What arrives later may still be in transmission, and then has no stamp.
+        // Packets that arrive later may still be in transmission and have no stamp yet.
         let latest = end.min(now.saturating_add(net.delay(number)));
         let (mut handled, mut left) = (0, 0);
         let mut next = Some(now);
@@ -154,7 +153,7 @@ impl Hosts {
             left += 1;
             net.reached = net.reached.max(time);
             next = net.next_arrival(number);
-            // Where packets go and whose they are is far away, as flows' packets alternate.
+            // Consecutive packets belong to different flows, so links and flows are prefetched.
             if let Some((flow, data)) = net.ask_for_exit(number, ASKED_AHEAD) {
                 self.flows[flow as usize].expect(data);
             }
@@ -165,7 +164,7 @@ impl Hosts {
         handled + left
     }
 
-    /// Whether what the host does when `packet` arrives at `time` can be done ahead of time, if its link lets these sides.
+    /// Whether the host may handle `packet`, which arrives at `time`, ahead of time. `sides` is what its link allows.
     #[inline]
     fn may_be_ahead(&self, sides: u32, packet: &Packet, time: Time) -> bool {
         let flow = &self.flows[packet.flow as usize];
@@ -176,8 +175,8 @@ impl Hosts {
             return false;
         }
         if packet.flags & DATA != 0 {
-            // Nor can the flow be over before this packet arrives if it does not have all even then. (One that is stopped
-            // before its end keeps its slot.)
+            // The flow cannot end before this packet arrives if it still lacks data after it. (A flow stopped before
+            // its end keeps its slot.)
             return sides & RECEIVERS != 0 && flow.receiver.delivered() < flow.packets.saturating_sub(1);
         }
         sides & SENDER != 0

@@ -1,8 +1,8 @@
-//! Applications of hosts: what they have produced, what of it has arrived, and requests for more.
+//! Applications of hosts: produced data, arrived messages, and requests for more.
 //!
 //! ```text
 //!   window     produced messages wait in the flow until its window lets their packets go
-//!   datagrams  leave at the ticks of a clock, each moved back by a jitter of its own, the first in order at the first time
+//!   datagrams  leave at the ticks of a clock, each delayed by a jitter of its own; they leave in order, at the sorted times
 //!   requests   the receiver sends one; when it comes, the sender produces a response; when all of that has come, the receiver thinks
 //! ```
 
@@ -19,71 +19,72 @@ use flowstamp_laws::units::Time;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// So many frames of datagrams may be under way at a time; older ones are lost.
+/// Maximum number of frames of datagrams in flight; beyond it the oldest counts as lost.
 pub const MOST_FRAMES: usize = 4096;
 
-/// One flow's application.
+/// The application of one flow.
 #[derive(Clone, Debug)]
 pub(super) struct App {
     process: Process,
-    /// When it produces something again; [`Time::MAX`] before the flow has begun, and while a response is on its way.
+    /// When the application produces next; [`Time::MAX`] before the flow has begun and while a response is in flight.
     due: Time,
-    /// Datagrams and frames of them that are due, with the ticks that they belong to, and when one of them leaves.
+    /// Datagrams and frames that are due, each with its tick. `leaves` holds the times at which they leave.
     waiting: VecDeque<(Produced, Time)>,
     leaves: BinaryHeap<Reverse<Time>>,
-    /// What has been produced and is not known to be done with, in order.
+    /// Messages that were produced and are not yet finished, in order.
     messages: VecDeque<Message>,
-    /// Of these so many, the first, have come as a whole.
+    /// Number of messages, from the first, that have arrived completely.
     complete: usize,
-    /// The first packet of the first of them.
+    /// First packet of the first message.
     base: u32,
-    /// Packets produced so far.
+    /// Number of packets produced so far.
     produced: u32,
-    /// Requests so far; when the last was first sent, how often, and whether it has come.
+    /// Number of requests so far. Then of the last request: when it was first sent, how often it was sent, and whether
+    /// it has arrived.
     asked: u32,
     asked_at: Time,
     tries: u8,
     heard: bool,
 }
 
-/// Bytes of a flow's application, and of a message that waits.
+/// Memory of a flow's application, bytes.
 pub const APP_BYTES: usize = size_of::<App>();
-/// See [`APP_BYTES`].
+/// Memory of a message that is not finished, bytes.
 pub const MESSAGE_BYTES: usize = size_of::<Message>();
-/// Of a datagram that is due.
+/// Memory of a datagram that is due, bytes.
 pub const WAITING_BYTES: usize = size_of::<(Produced, Time)>() + size_of::<Time>();
 
 /// A frame, a response, or a packet of an application.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     at: Time,
-    /// One above its last packet.
+    /// One above the number of its last packet.
     end: u32,
-    /// Packets that have not come (datagrams).
+    /// Packets that have not arrived (datagrams).
     missing: u32,
     /// Bytes of its last packet.
     last: u16,
 }
 
-/// What the applications of a group have done.
+/// Counts of the applications of a group.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// So far.
+    /// Counts so far.
     pub now: Offered,
-    /// At the end of warm-up.
+    /// Counts at the end of warm-up.
     pub at_warmup: Offered,
-    /// How long messages took that came after warm-up, from when they were produced or asked for.
+    /// Times from production or request of a message to its complete arrival, after warm-up.
     pub times: Delays,
 }
 
 /// Counts of messages: packets, frames or responses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Offered {
-    /// Produced.
+    /// Messages produced.
     pub offered: u64,
-    /// Their payload.
+    /// Bytes of payload produced.
     pub offered_bytes: u64,
-    /// Arrived as a whole.
+    /// Messages that arrived completely.
     pub completed: u64,
     /// Datagrams that the source dropped.
     pub dropped: u64,
@@ -107,12 +108,12 @@ impl App {
         })
     }
 
-    /// How many packets it has produced.
+    /// Number of packets produced.
     pub(super) fn available(&self) -> u32 {
         self.produced.min(u32::MAX - 1)
     }
 
-    /// All packets below `una` are acknowledged.
+    /// Removes complete messages below `una`, the first packet that is not acknowledged.
     pub(super) fn forget(&mut self, una: u32) {
         while self.complete > 0 && self.messages.front().is_some_and(|m| m.end <= una) {
             self.pop();
@@ -126,7 +127,7 @@ impl App {
         }
     }
 
-    /// Bytes of a packet whose message is not done with, on the wire.
+    /// Size on the wire, bytes, of a packet whose message is not finished.
     pub(super) fn size(&self, seq: u32, full: u16) -> u16 {
         let at = self.messages.partition_point(|m| m.end <= seq);
         self.messages.get(at).filter(|m| m.end == seq + 1).map_or(full, |m| m.last)
@@ -138,7 +139,7 @@ impl App {
         self.messages.push_back(message);
     }
 
-    /// When a datagram or frame leaves next. A tick later than that cannot leave before it.
+    /// When the next datagram or frame leaves. A tick after that time cannot produce an earlier departure.
     fn next_leaves(&mut self, jitter: &mut Option<Box<Jitter>>) -> Time {
         loop {
             let first = self.leaves.peek().map_or(Time::MAX, |Reverse(time)| *time);
@@ -153,7 +154,7 @@ impl App {
         }
     }
 
-    /// A datagram has come at `now`: when its frame was produced, if that is complete now.
+    /// Takes note that a datagram has arrived. Returns when its frame was produced, if the frame is now complete.
     fn came(&mut self, seq: u32) -> Option<Time> {
         if seq < self.base {
             return None;
@@ -170,7 +171,7 @@ impl App {
 }
 
 impl Hosts {
-    /// The application of a flow with a window produces what is due, or its receiver asks for it.
+    /// For a flow with a window, produces the messages that are due, or lets the receiver send its request.
     pub(super) fn produce(&mut self, net: &mut Fabric, number: u32, stop: Time) {
         let now = net.now;
         let flow = &mut self.flows[number as usize];
@@ -198,7 +199,7 @@ impl Hosts {
         flow.application.arm(due, &mut net.events, Class::Application, number);
     }
 
-    /// The receiver sends its request, or the last one again if it has not come.
+    /// Sends the receiver's next request, or repeats the last one if it has not arrived.
     fn ask(&mut self, net: &mut Fabric, number: u32) {
         let flow = &mut self.flows[number as usize];
         let Some(app) = &mut flow.app else { return };
@@ -228,7 +229,7 @@ impl Hosts {
         net.send(request);
     }
 
-    /// A request has come: the response to it is produced, if it is not a copy.
+    /// Handles a request: produces the response, unless the request is a copy.
     pub(super) fn asked(&mut self, net: &mut Fabric, packet: &Packet) {
         let flow = &mut self.flows[packet.flow as usize];
         let Some(app) = &mut flow.app else { return };
@@ -243,7 +244,7 @@ impl Hosts {
         self.send(net, packet.flow);
     }
 
-    /// Data of a flow with a window have come in order up to where they have: messages may be complete.
+    /// Takes note that data of a flow with a window have arrived in order, which may complete messages.
     pub(super) fn delivered(&mut self, net: &mut Fabric, number: u32) {
         let flow = &mut self.flows[number as usize];
         let Some(app) = &mut flow.app else { return };
@@ -261,7 +262,7 @@ impl Hosts {
         }
     }
 
-    /// A flow of datagrams sends what its application has produced, until it stops.
+    /// Sends the datagrams that the application has produced, until the flow stops.
     pub(super) fn send_datagrams(&mut self, net: &mut Fabric, number: u32) {
         let now = net.now;
         let flow = &mut self.flows[number as usize];
@@ -288,7 +289,7 @@ impl Hosts {
         flow.pace.arm(next, &mut net.events, Class::Pace, number);
     }
 
-    /// What was due `at` leaves now.
+    /// Sends a datagram or frame that was due `at`.
     fn send_at_once(&mut self, net: &mut Fabric, number: u32, app: &mut App, made: &Produced, at: Time) {
         let flow = &mut self.flows[number as usize];
         let group = &mut self.groups[flow.group as usize];
@@ -317,7 +318,7 @@ impl Hosts {
             });
             flow.sent = flow.sent.wrapping_add(1);
         }
-        // A frame of which nothing has left is lost.
+        // A frame whose packets were all dropped at the source is lost.
         if app.process.makes_messages() && flow.sent != first {
             app.messages.push_back(Message { at, end: flow.sent, missing: made.packets, last: made.last });
             if app.messages.len() > MOST_FRAMES {
@@ -326,7 +327,7 @@ impl Hosts {
         }
     }
 
-    /// A datagram has arrived.
+    /// Handles a datagram that has arrived.
     #[cold]
     #[inline(never)]
     pub(super) fn arrive_datagram(&mut self, net: &Fabric, packet: &Packet) {

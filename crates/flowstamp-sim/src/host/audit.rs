@@ -1,4 +1,4 @@
-//! What must hold between two events, asserted in builds with debug assertions.
+//! Invariants that must hold between two events, asserted in builds with debug assertions.
 
 use super::{Flow, Group, Hosts, Record, Sends};
 use crate::fabric::Fabric;
@@ -6,14 +6,15 @@ use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
 
 impl Hosts {
-    /// Packets are conserved, nothing piles up, and no flow waits for what never comes.
+    /// Asserts that packets are conserved, selective acks are released, and no flow waits for an event that never
+    /// comes.
     ///
     /// # Panics
-    /// If not.
+    /// If an invariant does not hold.
     pub fn audit(&self, net: &Fabric) {
         assert_eq!(net.sent, net.arrived + net.lost + net.held(), "packets are conserved");
         assert!(net.sacks.in_use() <= net.held(), "each selective ack is that of a packet");
-        // Some flows are ahead of the loop.
+        // Some flows are ahead of the event loop.
         let now = net.now.max(net.reached);
         for (number, flow) in self.flows.iter().enumerate().filter(|(_, f)| f.started) {
             let group = &self.groups[flow.group as usize];
@@ -33,10 +34,10 @@ impl Hosts {
 }
 
 impl Flow {
-    /// Whether a timer will see to it that something more is sent, within the limits of its retransmission timeout, unless
-    /// the flow waits for its application.
+    /// Whether a timer will cause another transmission within the maximum retransmission timeout, unless the flow waits
+    /// for its application.
     fn goes_on(&self, now: Time, group: &Group, record: &Record, probe_bytes: u32) -> bool {
-        // Twice the RTT is the patience of repair by count.
+        // Repair by count waits up to twice the RTT.
         let srtt = self.sender.srtt();
         let probe = self.law.pacing().map_or(srtt, |pacing| pacing.probe_after(srtt, probe_bytes));
         let limit = now + group.transport().last_rto(Time::ZERO).max(srtt * 2);
@@ -50,8 +51,8 @@ impl Flow {
         if deadline < Time::MAX {
             return self.retransmit.due() <= deadline && deadline <= limit;
         }
-        // All that was sent is acknowledged: the pace or the application holds the flow back. A pace that is slower than
-        // a round trip is asked for again by a probe, unless it is sooner than that.
+        // All packets sent are acknowledged, so pacing or the application holds the flow back. If the pacing gap is
+        // longer than a round trip, a probe asks for a new rate unless the packet is due sooner.
         let paced = self.pace.due() <= now + (srtt * 2).max(probe);
         let probed = !self.pace.is_idle() && self.control.due() <= limit.max(now + probe);
         let delayed = self.jitter.is_some() && !self.pace.is_idle();

@@ -1,4 +1,5 @@
-//! What changes in mid-run: starts and stops, the laws of senders that are told, routes, and counts that begin anew.
+//! Changes to hosts during a run: starts and stops, parameters of told laws, routes, and statistics at the end of
+//! warm-up.
 
 use super::{Done, Hosts};
 use crate::delays::Delays;
@@ -10,7 +11,7 @@ use flowstamp_laws::sender::{FlowChange, SenderLaw};
 use flowstamp_laws::units::Time;
 
 impl Hosts {
-    /// The flows of a group stop at `stop`, which is yet to come, as was their stop before.
+    /// Sets the stop of a group's flows. Both the old and the new stop must be in the future.
     pub fn set_stop(&mut self, net: &mut Fabric, group: usize, stop: Time) {
         self.groups[group].stop = stop;
         for web in self.web.iter_mut().filter(|web| web.group as usize == group) {
@@ -27,26 +28,26 @@ impl Hosts {
         }
     }
 
-    /// The law of a group's flows, which is told, has these parameters from now on.
+    /// Sets the parameters of a group's law. The law must be one that is told.
     pub fn set_law(&mut self, net: &mut Fabric, group: usize, law: &SenderSpec) {
         self.groups[group].laws[0].spec = law.clone();
         for number in 0..self.flows.len() {
             let flow = &mut self.flows[number];
             if flow.group as usize == group {
                 flow.law.on_change(FlowChange::Params(law));
-                self.send(net, number as u32); // which more may allow now
+                self.send(net, number as u32); // the new parameters may allow more
             }
         }
     }
 
-    /// A flow that is known before the run and has not begun starts at `start`, which is yet to come.
+    /// Sets the start of a planned flow that has not begun. The new start must be in the future.
     pub fn set_start(&mut self, net: &mut Fabric, number: usize, start: Time) {
         let flow = &mut self.flows[number];
         self.records[flow.record as usize].start = start;
         flow.application.set(start, &mut net.events, Class::Application, number as u32);
     }
 
-    /// Flows take other routes from now on, those to come too. Packets under way keep theirs.
+    /// Moves flows to other routes, including flows still to arrive. Packets in flight keep their routes.
     pub fn reroute(&mut self, net: &Fabric, reroute: &Reroute) {
         let follow = |path: &mut Path| {
             let to = [path.data, path.acks].map(|route| reroute.of(route));
@@ -57,7 +58,7 @@ impl Hosts {
         for flow in &mut self.flows {
             let before = flow.path.data;
             if follow(&mut flow.path) && flow.falls_back && flow.started {
-                // Routers are counted in packets of both ways for a while: more of them than told are none that is unknown.
+                // Packets of both routes return for a while: tell the law the smaller number of routers.
                 let hops = net.hops(before).min(net.hops(flow.path.data));
                 flow.law.on_change(FlowChange::Hops(hops));
             }
@@ -67,7 +68,7 @@ impl Hosts {
         });
     }
 
-    /// Warm-up ends: what was delivered before does not count.
+    /// Ends warm-up: deliveries before it do not count.
     pub fn end_warmup(&mut self, now: Time) {
         for group in &mut self.groups {
             group.delivered_at_warmup = group.delivered_bytes;

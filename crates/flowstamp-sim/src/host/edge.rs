@@ -1,4 +1,4 @@
-//! Flows that govern a link, and which flows send otherwise than their window alone allows.
+//! Flows that govern a link's rate, and the choice of the sending function for flows that do not use only a window.
 
 use super::{Hosts, Sends};
 use crate::events::Class;
@@ -7,7 +7,7 @@ use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
 
 impl Hosts {
-    /// What sends otherwise than a window alone allows: datagrams, messages of an application. Who governs a link has nothing to send.
+    /// Sends for flows with datagrams or messages. A flow that governs a link has nothing to send.
     #[cold]
     #[inline(never)]
     pub(super) fn send_otherwise(&mut self, net: &mut Fabric, number: u32) {
@@ -18,7 +18,7 @@ impl Hosts {
         }
     }
 
-    /// The flow that governs a link asks for it once in a round trip.
+    /// Sends the request of a flow that governs a link, once per round trip.
     pub(super) fn ask_for_link(&mut self, net: &mut Fabric, number: u32) {
         self.send_control(net, number);
         let flow = &mut self.flows[number as usize];
@@ -28,18 +28,18 @@ impl Hosts {
         flow.control.set(next, &mut net.events, Class::Control, number);
     }
 
-    /// Bytes that the governed link has carried since the last answer.
+    /// Bytes that the governed link has sent since the last answer.
     pub(super) fn carried(&mut self, net: &mut Fabric, number: u32) -> f64 {
         let group = &mut self.groups[self.flows[number as usize].group as usize];
         let Some((link, _)) = group.plan.governs else { return 0.0 };
         let sent = net.shape(link as usize, None);
-        // At the end of warm-up a link counts anew.
+        // The link's count restarts at the end of warm-up.
         let carried = (sent - group.carried).max(0.0);
         group.carried = sent;
         carried
     }
 
-    /// The law has heard of the answer: the link's rate is its pace.
+    /// Sets the governed link's rate to the law's pacing rate, after an answer.
     pub(super) fn govern(&mut self, net: &mut Fabric, number: u32) {
         let flow = &self.flows[number as usize];
         if let Some((link, _)) = self.groups[flow.group as usize].plan.governs {

@@ -1,4 +1,4 @@
-//! Packets without data: a SYN opens a flow, a FIN ends it, and a probe asks what the path would give.
+//! Packets without data: a SYN opens a flow, a FIN ends it, and a probe asks for the path's current feedback.
 
 use super::{Hosts, Sends};
 use crate::events::Class;
@@ -8,11 +8,11 @@ use flowstamp_laws::Stamp;
 use flowstamp_laws::sender::{Feedback, SenderLaw};
 use flowstamp_laws::units::Time;
 
-/// How often a FIN is sent before its answer is no longer waited for: 31 timeouts in all.
+/// Maximum number of FINs sent. Together they wait for 31 timeouts.
 const MOST_FINS: u8 = 5;
 
 impl Hosts {
-    /// Starts a flow: with a handshake if its law or its scenario wants one.
+    /// Starts a flow, with a handshake if its law or its scenario asks for one.
     pub(super) fn begin(&mut self, net: &mut Fabric, number: u32) {
         self.flows[number as usize].started = true;
         if self.flows[number as usize].open {
@@ -22,7 +22,7 @@ impl Hosts {
         }
     }
 
-    /// Sends a SYN, a FIN or a probe. Sets when to try a SYN or FIN again.
+    /// Sends a SYN, a FIN or a probe, and arms the timer that repeats a SYN or FIN.
     pub(super) fn send_control(&mut self, net: &mut Fabric, number: u32) {
         let now = net.now;
         let flow = &mut self.flows[number as usize];
@@ -54,7 +54,7 @@ impl Hosts {
         net.send(packet);
     }
 
-    /// A waiting paced flow probes the path unless it does so already.
+    /// Schedules a probe for a paced flow, unless one is scheduled already.
     pub(super) fn arm_probe(&mut self, net: &mut Fabric, number: u32, at: Time) {
         let flow = &mut self.flows[number as usize];
         if flow.control.is_idle() && !flow.sender.is_complete() {
@@ -62,7 +62,7 @@ impl Hosts {
         }
     }
 
-    /// A SYN or FIN has not been answered, or a probe is due.
+    /// Handles the control timer: a SYN or FIN was not answered, or a probe is due.
     pub fn control_timer(&mut self, net: &mut Fabric, number: u32) {
         let flow = &mut self.flows[number as usize];
         if !flow.control.fires(net.now) || !flow.started {
@@ -85,7 +85,7 @@ impl Hosts {
         }
     }
 
-    /// A packet without data has reached a host: the receiver answers, the sender takes the answer.
+    /// Handles a packet without data at a host. The receiver sends an answer; the sender processes one.
     pub(super) fn arrive_control(&mut self, net: &mut Fabric, packet: &Packet) {
         let now = net.now;
         let flow = &mut self.flows[packet.flow as usize];
@@ -99,7 +99,7 @@ impl Hosts {
             return self.asked(net, packet);
         }
         if flow.closing {
-            // Else a probe's, which comes too late.
+            // Otherwise it is a probe's answer, which comes too late.
             if packet.flags & FIN != 0 {
                 flow.control.cancel();
                 self.close(packet.flow);

@@ -1,4 +1,4 @@
-//! The receiving end: data arrive, acks leave.
+//! The receiving end: takes data and sends acks.
 
 use super::{Hosts, Sends};
 use crate::events::Class;
@@ -26,7 +26,7 @@ impl Hosts {
         self.arrive_for_window::<true>(net, packet);
     }
 
-    /// Data of a flow with a window. With `MESSAGES` its application produces some.
+    /// Handles data of a flow with a window. With `MESSAGES` its application produces messages.
     #[inline(always)]
     fn arrive_for_window<const MESSAGES: bool>(&mut self, net: &mut Fabric, packet: &Packet) {
         let now = net.now;
@@ -47,13 +47,14 @@ impl Hosts {
         let header = flow.header;
         let info = flow.receiver.on_data(now, &data, |pending, newer| header.merge(pending, newer));
         let delivered = flow.receiver.delivered();
-        // With repair by count more may come than the flow has; else there is no need to look at the sender, which is far away.
+        // With repair by count, more packets may arrive than the flow has. Otherwise the sender, which is not in the
+        // cache, need not be read.
         if delivered != before && (!flow.receiver.counts() || before < flow.sender.length()) {
             let mut bytes = u64::from(packet.size - self.header_bytes);
             if !MESSAGES && delivered == flow.packets {
                 let record = &mut self.records[flow.record as usize];
                 record.end = now;
-                // What stood for a shorter last packet may have been a full one.
+                // The packet that replaces a shorter last packet may have been a full one.
                 bytes = record.size.map_or(bytes, |size| size.get() - flow.delivered_bytes);
                 if self.groups[flow.group as usize].web {
                     self.groups[flow.group as usize].active.end(now);
@@ -76,7 +77,7 @@ impl Hosts {
         self.send_ack_here(net, number, info);
     }
 
-    /// The same in place, for most acks.
+    /// Sends an ack, inlined for the common case.
     #[inline(always)]
     fn send_ack_here(&mut self, net: &mut Fabric, number: u32, info: &AckInfo) {
         let flow = &self.flows[number as usize];
@@ -97,7 +98,7 @@ impl Hosts {
         });
     }
 
-    /// An ack that was delayed may be due.
+    /// Handles the delayed-ack timer.
     pub fn ack_timer(&mut self, net: &mut Fabric, number: u32) {
         let flow = &mut self.flows[number as usize];
         if !flow.ack.fires(net.now) {

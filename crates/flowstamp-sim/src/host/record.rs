@@ -1,35 +1,35 @@
-//! What remains of a flow for the results.
+//! Records of flows for the results.
 
 use super::Flow;
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
 use std::num::NonZeroU64;
 
-/// What the results say of a flow, and is known when it begins or arrives.
+/// The part of a flow's results that is known when it begins or arrives.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Its group.
+    /// Index of the group.
     pub group: u32,
     /// Number within the group.
     pub index: u32,
-    /// When it started.
+    /// When the flow started.
     pub start: Time,
-    /// When its last byte arrived; [`Time::MAX`] if it has not.
+    /// When the last byte arrived; [`Time::MAX`] if it has not.
     pub end: Time,
-    /// What it was to transfer.
+    /// Bytes to transfer; `None` for endless.
     pub size: Option<NonZeroU64>,
-    /// Where its data go: the beginning of its route.
+    /// Start of the data route; `u32::MAX` if none is assigned.
     pub route: u32,
-    /// What it had done by the end of warm-up.
+    /// Counts at the end of warm-up.
     pub at_warmup: Done,
 }
 
-/// What a flow has done so far.
+/// Counts of a flow so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
-    /// Packets sent again.
+    /// Packets retransmitted.
     pub retransmissions: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
@@ -46,30 +46,30 @@ impl Done {
 }
 
 impl Record {
-    /// Of a flow that has not delivered anything.
+    /// Record of a flow that has delivered nothing yet.
     pub(super) fn new(group: u32, index: u32, start: Time, size: Option<u64>) -> Self {
         let size = size.and_then(NonZeroU64::new);
         Self { group, index, start, end: Time::MAX, size, route: u32::MAX, at_warmup: Done::default() }
     }
 }
 
-/// What else they say: known of a flow that is over, or when the run is.
+/// The part of a flow's results that is known when it or the run is over.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// What it has done.
+    /// Final counts.
     pub done: Done,
-    /// When all of it was acknowledged at the sender; [`Time::MAX`] if it was not.
+    /// When all data were acknowledged at the sender; [`Time::MAX`] if they were not.
     pub acknowledged: Time,
-    /// Least RTT sample.
+    /// Minimum RTT sample.
     pub min_rtt: Time,
     /// Last smoothed RTT.
     pub srtt: Time,
-    /// When the flow gave up its protocol; [`Time::MAX`] if it did not.
+    /// When the flow fell back from its protocol; [`Time::MAX`] if it did not.
     pub switched: Time,
 }
 
 impl Outcome {
-    /// Of a flow of which nothing is known.
+    /// Outcome of a flow of which nothing is known.
     pub(super) const NONE: Self = Self {
         done: Done { delivered_bytes: 0, retransmissions: 0, timeouts: 0 },
         acknowledged: Time::MAX,

@@ -1,4 +1,4 @@
-//! The sending end: what window, pace and application allow.
+//! The sending end: window, pacing and application decide what leaves.
 
 use super::{Hosts, Sends};
 use crate::events::Class;
@@ -40,7 +40,7 @@ impl Hosts {
         self.send_window::<false>(net, number);
     }
 
-    /// The same of a flow with a window, which is open. With `MESSAGES` its application produces some.
+    /// Sends for an open flow with a window. With `MESSAGES` its application produces messages.
     #[inline(always)]
     pub(super) fn send_window<const MESSAGES: bool>(&mut self, net: &mut Fabric, number: u32) {
         let now = net.now;
@@ -56,8 +56,8 @@ impl Hosts {
                 _ if MESSAGES => flow.app.as_ref().map_or(0, |app| app.available()),
                 None => u32::MAX,
                 Some(rate) => {
-                    // The first packet is there at the start, a further one each packet time; what no number counts any more
-                    // is always enough.
+                    // The first packet is available at the start, and another one each packet time. A count beyond
+                    // `u32` saturates and is always enough.
                     let since = now.saturating_sub(self.records[flow.record as usize].start);
                     let further = rate.bytes_in(since) / f64::from(self.packet_bytes - self.header_bytes);
                     ((further + 1e-9) as u32).saturating_add(1)
@@ -103,7 +103,7 @@ impl Hosts {
                 flow.last_departure = flow.jitter.as_mut().map_or(now, |jitter| jitter.paced());
                 flow.last_departed = size;
             }
-            // What is sent again must not be marked: a network that loses it has said more than a mark (RFC 3168 section 6.1.5).
+            // A retransmission must not be ECN-capable (RFC 3168 section 6.1.5): its loss says more than a mark.
             let ect = if out.retransmission { 0 } else { flow.ect };
             net.send_made(flow.path.data, size, || Packet {
                 stamp: flow.law.stamp(now, flow.sender.srtt()),
@@ -130,13 +130,14 @@ impl Hosts {
         flow.retransmit.arm(flow.sender.deadline(), &mut net.events, Class::Retransmit, number);
     }
 
-    /// A paced flow may send its next packet at `next`.
+    /// Lets a paced flow wait until `next` for its next packet.
     fn wait_for_pace(&mut self, net: &mut Fabric, number: u32, next: Time) {
         let flow = &mut self.flows[number as usize];
-        // At a rate of next to nothing that is never, which is waited for all the same: a probe may bring a better one.
+        // At a rate near zero the time overflows. The flow waits all the same: a probe may bring a better rate.
         let next = next.min(Time::from_ps(Time::MAX.as_ps() - 1));
         flow.pace.arm(next, &mut net.events, Class::Pace, number);
-        // A gap longer than the round trip: probe meanwhile, or a better rate would be seen only after it.
+        // The gap is longer than the round-trip time: send a probe meanwhile, or the flow would learn of a better rate
+        // only after the gap.
         let srtt = flow.sender.srtt();
         if next <= net.now + srtt || srtt == Time::ZERO {
             return;
@@ -148,14 +149,14 @@ impl Hosts {
         }
     }
 
-    /// A paced flow may send again.
+    /// Handles the pacing timer.
     pub fn pace_timer(&mut self, net: &mut Fabric, number: u32) {
         if self.flows[number as usize].pace.fires(net.now) {
             self.send(net, number);
         }
     }
 
-    /// The retransmission timer.
+    /// Handles the retransmission timer.
     pub fn retransmission_timer(&mut self, net: &mut Fabric, number: u32) {
         let flow = &mut self.flows[number as usize];
         if !flow.retransmit.fires(net.now) {
@@ -167,7 +168,7 @@ impl Hosts {
         self.send(net, number);
     }
 
-    /// The application of a flow with a rate has to produce packet `available` first.
+    /// Lets a flow with an application rate wait until packet `available` is produced.
     fn wait_for_application(&mut self, net: &mut Fabric, number: u32, available: u32) {
         let flow = &mut self.flows[number as usize];
         let start = self.records[flow.record as usize].start;
@@ -179,7 +180,7 @@ impl Hosts {
         }
     }
 
-    /// An application starts, stops or has produced a packet.
+    /// Handles the application timer: the application starts, stops or has produced a packet.
     pub fn application_timer(&mut self, net: &mut Fabric, number: u32) {
         let flow = &mut self.flows[number as usize];
         if !flow.application.fires(net.now) {

@@ -3,8 +3,8 @@
 use crate::events::{Class, EventQueue, Source};
 use flowstamp_laws::units::Time;
 
-/// Remembers the earliest event that is pending for it. An event that was overtaken by an earlier one finds that it is
-/// not the one remembered; whoever finds a later deadline when one fires sets the timer anew.
+/// Remembers the earliest event pending for the timer. An event that was overtaken by an earlier one is not the
+/// remembered one and does nothing. If an event fires before the current deadline, the caller arms the timer again.
 #[derive(Clone, Copy, Debug)]
 pub struct LazyTimer(Time);
 
@@ -19,14 +19,14 @@ impl LazyTimer {
         self.0 == Time::MAX
     }
 
-    /// When the event comes that counts; [`Time::MAX`] if nothing is pending.
+    /// When the remembered event fires; [`Time::MAX`] if none is pending.
     #[inline]
     #[must_use]
     pub fn due(self) -> Time {
         self.0
     }
 
-    /// Sees to it that an event comes at `deadline`, or before. [`Time::MAX`] is no deadline.
+    /// Ensures that an event fires at or before `deadline`. [`Time::MAX`] means no deadline.
     #[inline]
     pub fn arm(&mut self, deadline: Time, events: &mut EventQueue, class: Class, number: u32) {
         if deadline < self.0 {
@@ -34,14 +34,14 @@ impl LazyTimer {
         }
     }
 
-    /// The next event that counts comes at `time`, whatever was pending.
+    /// Remembers an event at `time`, whatever was pending.
     #[inline]
     pub fn set(&mut self, time: Time, events: &mut EventQueue, class: Class, number: u32) {
         self.0 = time;
         events.push(time, Source::new(class, number));
     }
 
-    /// An event has come: whether it is the one that counts. If so, nothing is pending any more.
+    /// Whether the event at `now` is the remembered one. If so, nothing is pending any more.
     #[inline]
     #[must_use]
     pub fn fires(&mut self, now: Time) -> bool {
@@ -52,7 +52,7 @@ impl LazyTimer {
         due
     }
 
-    /// What is pending does not count any more.
+    /// Forgets the pending event.
     #[inline]
     pub fn cancel(&mut self) {
         self.0 = Time::MAX;
@@ -65,8 +65,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a timer whose every change counts at once: it fires at each deadline that stands when it comes, and at
-        /// no other time.
+        /// Compares with a timer whose changes take effect at once: this one fires at each deadline that still stands
+        /// when it comes, and at no other time.
         #[test]
         fn fires_when_the_deadline_comes(moves in prop::collection::vec((1u64..50, 0u64..200), 1..100)) {
             let mut events = EventQueue::default();
