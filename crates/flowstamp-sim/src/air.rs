@@ -1,4 +1,5 @@
-//! Cells between their interfaces' queues and the packets' next links: which frame each MAC has, and when to look.
+//! The cells of a run: connects each station's MAC with its interface's queue and the packet's next link, and schedules
+//! the cells' events.
 
 use crate::medium::dcf::{Cell, Frame, Happened, Medium, Stats, Transmission};
 use crate::packet::Packet;
@@ -6,23 +7,23 @@ use crate::plan::{CellPlan, NOBODY, StationPlan};
 use crate::random::Stream;
 use flowstamp_laws::units::{Rate, Time};
 
-/// A station at an instant.
+/// Counts and rate of a station.
 #[derive(Clone, Copy, Debug)]
 pub struct StationView<'a> {
-    /// `cell.node`.
+    /// Names of cell and node.
     pub name: (&'a str, &'a str),
-    /// What it has done since the beginning.
+    /// Counts since the beginning of the run.
     pub stats: Stats,
-    /// The same when statistics began.
+    /// Counts at the end of warm-up.
     pub before: Stats,
-    /// Its data rate; `None` of an access point.
+    /// Data rate; `None` for an access point.
     pub rate: Option<Rate>,
 }
 
-/// Of a cell, what was due before and what is now.
+/// Time of a cell's pending event before and after a call.
 pub type Moved = (Option<Time>, Option<Time>);
 
-/// A cell, its stations, and its MACs' randomness.
+/// A cell, its stations, and the random streams of their MACs.
 #[derive(Clone, Debug)]
 struct Radio {
     name: String,
@@ -31,13 +32,13 @@ struct Radio {
     streams: Vec<Stream>,
     /// Stations whose MAC has a frame.
     full: Vec<bool>,
-    /// When the pending event is.
+    /// Time of the pending event.
     due: Option<Time>,
-    /// Number of the cell in the capture, if it is there.
+    /// Number of the cell in the capture, if it is captured.
     captured: Option<u32>,
-    /// Data rates of now.
+    /// Current data rates.
     rates: Vec<Option<Rate>>,
-    /// What stations and medium had done when statistics began.
+    /// Counts of stations and medium at the end of warm-up.
     before: (Vec<Stats>, Medium),
 }
 
@@ -46,12 +47,12 @@ struct Radio {
 pub struct Air {
     radios: Vec<Radio>,
     receivers: Vec<u32>,
-    /// Its memory is used again.
+    /// Memory that [`step`](Self::step) reuses.
     happened: Vec<(u32, Happened)>,
 }
 
 impl Air {
-    /// Cells in which nothing happens yet.
+    /// Makes idle cells.
     #[must_use]
     pub fn new(plans: &[CellPlan], receivers: Vec<u32>, seed: u64) -> Self {
         let radio = |plan: &CellPlan| {
@@ -72,7 +73,7 @@ impl Air {
         Self { radios: plans.iter().map(radio).collect(), receivers, happened: Vec::new() }
     }
 
-    /// Statistics begin now.
+    /// Restarts the statistics at the end of warm-up.
     pub fn end_warmup(&mut self, now: Time) {
         for radio in &mut self.radios {
             let stats = (0..radio.stations.len() as u32).map(|s| *radio.cell.stats(s));
@@ -80,7 +81,7 @@ impl Air {
         }
     }
 
-    /// Name of each cell, what its medium has seen up to `now`, and had when statistics began.
+    /// Name of each cell, counts of its medium up to `now`, and at the end of warm-up.
     pub fn cells(&self, now: Time) -> impl Iterator<Item = (&str, Medium, Medium)> {
         self.radios.iter().map(move |r| (r.name.as_str(), r.cell.medium(now), r.before.1))
     }
@@ -97,26 +98,26 @@ impl Air {
         })
     }
 
-    /// Links of stations whose data rate changes, and when first.
+    /// Links of stations whose data rate changes, with the time of the first change.
     #[must_use]
     pub fn changes(&self) -> Vec<(u32, Time)> {
         let stations = self.radios.iter().flat_map(|r| &r.stations);
         stations.filter_map(|s| Some((s.link, s.rates.get(1)?.0))).collect()
     }
 
-    /// A station's data rate changes; returns when it does again.
+    /// Applies a scheduled change of a station's data rate. Returns when the next one is.
     pub fn change(&mut self, now: Time, cell: u32, station: u32) -> Option<Time> {
         let radio = &mut self.radios[cell as usize];
         let rates = &radio.stations[station as usize].rates;
         let next = rates.partition_point(|(at, _)| *at <= now);
-        // There are none any more if a rate has been set since.
+        // Empty if a rate was set during the run.
         let rate = rates[..next].last()?.1;
         radio.rates[station as usize] = Some(rate);
         radio.cell.set_rate(now, station, rate);
         rates.get(next).map(|(at, _)| *at)
     }
 
-    /// A station's data rate is this from now on, whatever it was to be.
+    /// Sets a station's data rate and cancels its scheduled changes.
     pub fn set_rate(&mut self, now: Time, cell: u32, station: u32, rate: Rate) {
         let radio = &mut self.radios[cell as usize];
         radio.stations[station as usize].rates.clear();
@@ -130,7 +131,8 @@ impl Air {
         self.radios[cell as usize].full[station as usize]
     }
 
-    /// A station's MAC, which has no frame, takes a packet that is on its way to the next link of its route.
+    /// Gives a packet to a station's MAC, which must have no frame. The packet is already on its way to the next link
+    /// of its route.
     pub fn offer(&mut self, now: Time, cell: u32, station: u32, packet: &Packet) -> Moved {
         let to = self.receivers[packet.next as usize - 1];
         let radio = &mut self.radios[cell as usize];
@@ -141,14 +143,15 @@ impl Air {
         self.planned(cell)
     }
 
-    /// When a cell was to be looked at, and when it is now.
+    /// Time of a cell's pending event before and now.
     pub fn planned(&mut self, cell: u32) -> Moved {
         let radio = &mut self.radios[cell as usize];
         let next = radio.cell.next();
         (std::mem::replace(&mut radio.due, next), next)
     }
 
-    /// What happens in a cell now, with the link of each station that it happens to. To be given back.
+    /// Handles what happens in a cell now. Returns each outcome with its station's link; [`give_back`](Self::give_back)
+    /// takes the memory back.
     pub fn step(&mut self, now: Time, cell: u32) -> Vec<(u32, Happened)> {
         let mut happened = std::mem::take(&mut self.happened);
         let Radio { cell, stations, streams, full, due, .. } = &mut self.radios[cell as usize];
@@ -163,14 +166,14 @@ impl Air {
         happened
     }
 
-    /// From now on the frames of a cell are recorded, which has this number in the capture.
+    /// Starts to record the frames of a cell, which has number `captured` in the capture.
     pub fn listen(&mut self, cell: u32, captured: u32) {
         let radio = &mut self.radios[cell as usize];
         radio.captured = Some(captured);
         radio.cell.listen();
     }
 
-    /// Hands out what was on the air in a cell, with the link of each sender, if it is recorded, and the cell's number in the capture.
+    /// Passes recorded frames of a cell to `record`, each with its number in the capture and its sender's link.
     pub fn heard(&mut self, cell: u32, mut record: impl FnMut(u32, Transmission, u32)) {
         let radio = &mut self.radios[cell as usize];
         let Some(captured) = radio.captured else { return };
@@ -181,13 +184,13 @@ impl Air {
         radio.cell.hear_into(heard);
     }
 
-    /// What [`step`](Self::step) told has been done.
+    /// Takes back the memory that [`step`](Self::step) returned.
     pub fn give_back(&mut self, mut happened: Vec<(u32, Happened)>) {
         happened.clear();
         self.happened = happened;
     }
 
-    /// The interface of the node at which a packet has arrived.
+    /// The interface of the node at which a packet has arrived, if it has one.
     #[must_use]
     pub fn interface_of_receiver(&self, cell: u32, packet: &Packet) -> Option<u32> {
         let receiver = self.receivers[packet.next as usize - 1];

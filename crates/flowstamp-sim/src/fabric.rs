@@ -1,8 +1,8 @@
-//! What moves packets: links, the packets between them, and the order of events.
+//! The fabric: links, the packets between them, and the event queue.
 //!
-//! Cost is per packet-hop. A delivery takes one packet out of its link's ring and puts it into the next one's; the
-//! event queue holds one event per busy link and the timers. State is in flat arrays; nothing is allocated, hashed or
-//! looked up through a vtable per packet.
+//! The cost is per packet-hop. A delivery moves one packet from its link's ring into the next one's. The event queue
+//! holds one event per busy link, and the timers. State is in flat arrays; no packet causes an allocation, a hash or a
+//! vtable lookup.
 
 mod change;
 mod impaired;
@@ -20,107 +20,107 @@ use crate::prefetch::prefetch;
 use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::Time;
 
-/// The most queue laws that a link may have.
+/// Maximum number of queue laws of a link.
 const MAX_QUEUES: usize = 8;
 
-/// A link leads to a host: with these bits, whose packets all come from one link, of which they are known in advance, and
-/// what may be done there ahead of time ([`Fabric::sides`]).
+/// A link leads to a host. The low three bits say whether one router link feeds it ([`BY_ONE`]), so that arrivals are
+/// known in advance, and what its host may do ahead of time ([`Fabric::sides`]).
 const HOST: u32 = END - 7;
 const BY_ONE: u32 = 4;
-/// Data that arrive by a link may be answered ahead of time.
+/// The receiver may handle data from this link ahead of time.
 pub const RECEIVERS: u32 = 1;
-/// So may acks.
+/// The sender may handle acks from this link ahead of time.
 pub const SENDER: u32 = 2;
 
 /// A link leads to several links.
 const SEVERAL: u32 = HOST - 1;
-/// What becomes of packets at the end of a link is not only to be looked up.
+/// A link leads on through impairments, which decide the fate of each packet.
 const IMPAIRED: u32 = HOST - 2;
 
-/// What became of a packet that reached the end of a link.
+/// The state of a packet that reached the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Onward {
-    /// It is on its next link, or lost.
+    /// The packet is on its next link, or dropped.
     Done,
-    /// It is at its host, who will take it.
+    /// The packet is at its host, which must take it.
     Host,
-    /// It is still there: its next link is an access link that no other link feeds, so that what becomes of it and of
-    /// those behind it is known.
+    /// The packet is still in the ring. Its next link is an access link that no other link feeds, so its arrival and
+    /// those behind it are known.
     Exits,
-    /// It is still there: the link is impaired, and [`Fabric::impair`] says what becomes of it.
+    /// The packet is still in the ring. The link is impaired, and [`Fabric::impair`] decides the packet's fate.
     Impaired,
 }
 
-/// What became of a packet that leaves a router for an access link.
+/// The state of a packet that leaves a router for an access link.
 #[derive(Clone, Copy, Debug)]
 pub enum Exit {
-    /// It is still there: it leaves by a link that others feed too.
+    /// The packet is still in the ring: its next link is fed by other links too.
     Other,
-    /// It is on its access link.
+    /// The packet is on its access link.
     Access,
-    /// Its host can have it, for when it arrives there.
+    /// The host may handle the packet now, as of its arrival at this time.
     Host(Time, Packet),
 }
 
-/// Links, packets and time.
+/// Links, packets in flight, and simulated time.
 #[derive(Clone, Debug)]
 pub struct Fabric {
     /// The time of the last event.
     pub now: Time,
-    /// How far hosts, and packets that leave for them, have gone ahead of it.
+    /// The latest time that hosts have reached ahead of `now`.
     pub reached: Time,
-    /// What is pending.
+    /// Pending events.
     pub events: EventQueue,
-    /// All links: those of routers first.
+    /// All links, router links first.
     links: Vec<Plain>,
-    /// What stands before each of the router links.
+    /// The port of each router link.
     ports: Vec<Port>,
-    /// Media that links share in turn, the cells, and what each router link is on.
+    /// Media that links share in turn.
     media: Vec<Turns>,
     air: Air,
     medium_of: Vec<Medium>,
-    /// What becomes of packets at the end of each router link, where that is not known.
+    /// Impairments of each router link, if it has any.
     impaired: Vec<Option<Box<Impaired>>>,
     routes: Vec<u32>,
     policed: bool,
-    /// Of each link the one that all its packets go to next, [`SEVERAL`], [`IMPAIRED`], or [`HOST`] and what is known of it.
+    /// For each link the next link of all its packets, or [`SEVERAL`], [`IMPAIRED`], or [`HOST`] with its bits.
     leads_to: Vec<u32>,
-    /// Selective acks of packets that are under way.
+    /// Selective acks of packets in flight.
     pub sacks: SackPool,
-    /// Some link goes by labels of flows.
+    /// Some link has classes by label.
     labelled: bool,
-    /// Packets that are recorded.
+    /// Captured packets.
     pub capture: Capture,
     /// Packets that hosts sent, and copies that impaired links made of them.
     pub sent: u64,
-    /// Packets that reached a host, for the conservation of packets.
+    /// Packets that reached a host, for the check that packets are conserved.
     pub arrived: u64,
-    /// Packets that queues dropped, stations gave up and impaired links lost.
+    /// Packets dropped by queues, given up by stations or lost at impaired links.
     pub lost: u64,
 }
 
 impl Fabric {
-    /// Whether flows are tested anywhere.
+    /// Whether any link has police.
     #[must_use]
     pub fn has_police(&self) -> bool {
         self.policed
     }
 
-    /// The flow that has `slot` from now on has this label.
+    /// Sets the label of the flow in `slot`.
     pub fn label(&mut self, slot: u32, label: u8) {
         if self.labelled {
             self.sacks.labels.set(slot, label);
         }
     }
 
-    /// Router links of the route that begins at `route`.
+    /// Number of router links on the route that begins at `route`.
     #[must_use]
     pub fn hops(&self, route: u32) -> u8 {
         let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
         links.filter(|link| (**link as usize) < self.ports.len()).count().min(usize::from(u8::MAX)) as u8
     }
 
-    /// From now on each packet goes on by an event of its own, whatever else is known of it.
+    /// Turns off all handling ahead of time: each packet moves by an event of its own.
     pub fn one_by_one(&mut self) {
         self.leads_to.iter_mut().filter(|to| **to >= HOST).for_each(|to| *to = HOST);
     }
@@ -131,14 +131,14 @@ impl Fabric {
         to >= HOST && to & BY_ONE != 0
     }
 
-    /// What may be done ahead of time with packets of a link: [`RECEIVERS`], [`SENDER`].
+    /// What hosts may do ahead of time with packets of a link: bits [`RECEIVERS`] and [`SENDER`].
     #[inline]
     pub fn sides(&self, number: u32) -> u32 {
         let to = self.leads_to[number as usize];
         if to >= HOST { to & (RECEIVERS | SENDER) } else { 0 }
     }
 
-    /// The router links: what stands before each, and its line.
+    /// Port and line of each router link.
     pub fn routers(&self) -> impl Iterator<Item = (&Port, &Plain)> {
         self.ports.iter().zip(&self.links)
     }
@@ -149,24 +149,24 @@ impl Fabric {
         &self.air
     }
 
-    /// Links without laws.
+    /// Access links, which have no laws.
     #[must_use]
     pub fn access(&self) -> &[Plain] {
         &self.links[self.ports.len()..]
     }
 
-    /// Packets and acks, counted at each link they reached.
+    /// Number of packet-hops: packets, acks included, counted at each link they reached.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.links.iter().map(|l| l.arrivals).sum()
     }
 
-    /// The links are done with: frees their memory.
+    /// Frees the memory of the links at the end of a run.
     pub fn drop_links(&mut self) {
         self.links = Vec::new();
     }
 
-    /// Packets that are neither lost nor at a host.
+    /// Number of packets that are neither lost nor at a host.
     #[must_use]
     pub fn held(&self) -> u64 {
         let waiting = self.ports.iter().map(Port::held);
@@ -174,8 +174,8 @@ impl Fabric {
         self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum::<u64>() + aside
     }
 
-    /// The head of a link's flight has arrived: on to the next link, if there is one and it is not known in advance what
-    /// becomes of the packet there.
+    /// Moves the head of a link, which has arrived, on to its next link. Leaves it in the ring if it is at its host, or
+    /// if the caller can handle it ahead of time.
     #[inline]
     pub fn forward(&mut self, number: u32, source: Source) -> Onward {
         let at = number as usize;
@@ -184,7 +184,7 @@ impl Fabric {
             let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
             port.advance(link, self.now, &mut tap);
         }
-        // Without a look at the packet where that is possible: it is far away.
+        // Avoid reading the packet, which is not in the cache.
         let mut to = self.leads_to[at];
         if to == SEVERAL {
             to = self.routes[link.head().next as usize];
@@ -195,7 +195,7 @@ impl Fabric {
         if self.is_fed_by_one(to) {
             return Onward::Exits;
         }
-        // From ring to ring in one copy. A route never has a link twice in a row: ends of a link differ.
+        // Copies from ring to ring once. A route never has a link twice in a row, because the ends of a link differ.
         let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return Onward::Done };
         let packet = link.deliver();
         let admission = match self.ports.get_mut(to as usize) {
@@ -213,8 +213,8 @@ impl Fabric {
         Onward::Done
     }
 
-    /// The head of a router link's flight goes on to an access link that no other link feeds, if that is where it goes.
-    /// `ahead` is asked whether its host can do at the given time what it would do when the packet arrives there.
+    /// Moves the head of a router link to its access link, if no other link feeds that link. `ahead` tells whether the
+    /// host may handle the packet now as of the given time.
     #[inline]
     pub fn exit(&mut self, number: u32, time: Time, ahead: impl FnOnce(u32, &Packet, Time) -> bool) -> Exit {
         let at = number as usize;
@@ -239,8 +239,8 @@ impl Fabric {
         Exit::Access
     }
 
-    /// A packet that is `behind` after the head of a link's flight will go on soon: its next link is brought near. Returns its flow's
-    /// slot, and whether it is data.
+    /// Prefetches the next link of the packet `behind` positions after a link's head, which will move soon. Returns its
+    /// flow's slot, and whether it is data.
     #[inline]
     pub fn ask_for_exit(&self, number: u32, behind: u32) -> Option<(u32, bool)> {
         let packet = self.links[number as usize].behind_head(behind)?;
@@ -250,32 +250,33 @@ impl Fabric {
         Some((packet.flow, packet.flags & DATA != 0))
     }
 
-    /// When the next packet on a link arrives at its end, if one is on its way.
+    /// When the next packet on a link arrives at its end, if there is one.
     #[inline]
     pub fn next_arrival(&self, number: u32) -> Option<Time> {
         self.links[number as usize].next_arrival()
     }
 
-    /// The head of a link's flight; there is one.
+    /// The head of a link, which must not be empty.
     #[inline]
     pub fn head(&self, number: u32) -> &Packet {
         self.links[number as usize].head()
     }
 
-    /// When a packet that arrives now at the far end of a router link began its way there.
+    /// Propagation delay of a link.
     #[inline]
     pub fn delay(&self, number: u32) -> Time {
         self.links[number as usize].delay()
     }
 
-    /// The head of a link's flight, which is at its host.
+    /// Removes the head of a link, which is at its host.
     #[inline]
     pub fn take(&mut self, number: u32) -> Packet {
         self.arrived += 1;
         *self.links[number as usize].deliver()
     }
 
-    /// How long what waits for a host's own link takes, which the route begins with; zero where it begins with a router's.
+    /// Time to transmit the backlog of a host's own link, with which the route begins. Zero if the route begins with a
+    /// router link.
     pub fn backlog(&self, route: u32) -> Time {
         let number = self.routes[route as usize] as usize;
         if number < self.ports.len() {
@@ -285,14 +286,14 @@ impl Fabric {
         }
     }
 
-    /// A host's packet goes to the first link of its route.
+    /// Sends a host's packet to the first link of its route.
     pub fn send(&mut self, packet: Packet) {
         self.sent += 1;
         self.enter(self.routes[packet.next as usize], packet);
     }
 
-    /// A host's packet of `size` bytes goes to the first link of its route, which begins at `route`. `make` makes it where it
-    /// belongs: what is copied from where it was written field by field a moment ago has to wait for the writes.
+    /// Sends a host's packet of `size` bytes to the first link of the route that begins at `route`. `make` writes the
+    /// packet in place: a copy right after writing single fields would have to wait for the writes.
     #[inline(always)]
     pub fn send_made(&mut self, route: u32, size: u16, make: impl FnOnce() -> Packet) {
         self.sent += 1;
@@ -302,7 +303,7 @@ impl Fabric {
             Some(link) if number as usize >= self.ports.len() => link.admit_place(self.now, size),
             _ => (Admission::Behind, &mut aside),
         };
-        // In one place, so that it is inlined.
+        // Called in one place only, so that it is inlined.
         *place = make();
         if (number as usize) < self.ports.len() {
             return self.enter_router(number, aside);
@@ -313,7 +314,7 @@ impl Fabric {
         }
     }
 
-    /// A packet enters a link.
+    /// Puts a packet on a link.
     #[inline]
     fn enter(&mut self, number: u32, packet: Packet) {
         if (number as usize) < self.ports.len() {
@@ -332,7 +333,7 @@ impl Fabric {
         self.admitted(number, admission, packet.sack);
     }
 
-    /// What follows from a link's answer.
+    /// Schedules the event, or counts the loss, that a link's [`Admission`] asks for.
     #[inline(always)] // mostly one comparison
     fn admitted(&mut self, number: u32, admission: Admission, sack: u32) {
         match admission {
@@ -354,7 +355,7 @@ impl Fabric {
         }
     }
 
-    /// Packets that waited are lost.
+    /// Counts packets that a full buffer has dropped.
     #[cold]
     fn overfull(&mut self, number: u32) {
         if let Port::Served(port) = &mut self.ports[number as usize] {
@@ -365,7 +366,7 @@ impl Fabric {
         }
     }
 
-    /// A link that serves its queues by events sends the next packet that is not dropped.
+    /// Lets a link that serves its queues by events send the next packet that is not dropped.
     pub fn choose(&mut self, number: u32) {
         let at = number as usize;
         loop {
@@ -389,14 +390,14 @@ impl Fabric {
         }
     }
 
-    /// A link may send a packet.
+    /// Schedules the transmission that a shared medium has granted.
     fn granted(&mut self, grant: Option<Grant>) {
         if let Some((number, time)) = grant {
             self.events.push(time, Source::new(Class::Transmit, number));
         }
     }
 
-    /// The MAC of a station takes the next packet that is not dropped of those that wait, if it has none.
+    /// Gives the MAC of a station, if it has no frame, the next queued packet that is not dropped.
     fn take_up(&mut self, number: u32, cell: u32, station: u32) {
         if self.air.has_frame(cell, station) {
             return;
@@ -416,7 +417,7 @@ impl Fabric {
         }
     }
 
-    /// The next event of a cell is at another time.
+    /// Moves the pending event of a cell.
     fn air_moves(&mut self, cell: u32, (from, to): (Option<Time>, Option<Time>)) {
         let source = Source::new(Class::Air, cell);
         match (from, to) {
@@ -426,8 +427,8 @@ impl Fabric {
         }
     }
 
-    /// Something happens in a cell. Returns the link of a frame that has arrived, which is to be forwarded now.
-    #[cold] // where there are cells at all, an event of theirs is dear
+    /// Handles an event of a cell. Returns the link of a frame that has arrived, which the caller must forward now.
+    #[cold] // an event of a cell is expensive anyway
     pub fn air(&mut self, cell: u32) -> Option<u32> {
         let mut delivered = None;
         let happened = self.air.step(self.now, cell);
@@ -464,14 +465,14 @@ impl Fabric {
         delivered
     }
 
-    /// Brings the statistics of all router links up to now.
+    /// Brings the statistics of all router links up to `now`.
     pub fn settle(&mut self) {
         for number in 0..self.ports.len() {
             self.settle_link(number);
         }
     }
 
-    /// A router link's laws hear of all transmissions that have begun by now.
+    /// Processes all transmissions that have begun by `now` on a router link.
     pub fn advance(&mut self, number: usize) {
         let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
         self.ports[number].advance(&mut self.links[number], self.now, &mut tap);
@@ -482,7 +483,7 @@ impl Fabric {
         self.ports[number].settle(&mut self.links[number], self.now, &mut tap);
     }
 
-    /// A router law's timer.
+    /// Handles a router law's timer.
     pub fn router_timer(&mut self, source: u32) {
         let (number, which) = (source as usize / MAX_TIMERS, source as usize % MAX_TIMERS);
         let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
@@ -490,13 +491,13 @@ impl Fabric {
         port.advance(&mut self.links[number], self.now, &mut tap);
         let view = port.view(self.now);
         if let Some(router) = &mut port.laws_mut().router {
-            // A law whose timer stands still must not stop time.
+            // A law that returns the same time again must not stop the run.
             let next = router.on_timer(which, view).max(self.now + Time::from_ps(1));
             self.events.push(next, Source::new(Class::Router, source));
         }
     }
 
-    /// A queue law's timer.
+    /// Handles a queue law's timer.
     pub fn queue_timer(&mut self, source: u32) {
         let (number, class) = (source as usize / MAX_QUEUES, source as usize % MAX_QUEUES);
         let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
@@ -509,7 +510,7 @@ impl Fabric {
         }
     }
 
-    /// A link is divided anew among its classes.
+    /// Divides a link anew among its classes.
     pub fn divide(&mut self, number: u32) {
         if let Some(next) = self.ports[number as usize].divide(self.now) {
             let next = next.max(self.now + Time::from_ps(1));
@@ -517,7 +518,7 @@ impl Fabric {
         }
     }
 
-    /// A link's capacity has changed, as its laws know it, or a station's data rate.
+    /// Handles a change of a link's capacity, as its laws know it, or of a station's data rate.
     pub fn learn_capacity(&mut self, number: u32) {
         if let Medium::Cell { cell, station } = self.medium_of[number as usize] {
             if let Some(next) = self.air.change(self.now, cell, station) {

@@ -1,4 +1,4 @@
-//! What stands before each router link's line: laws, classes and who serves them, as a scenario asks for them.
+//! Builds the port of each router link: laws, classes and scheduler, as the scenario asks for them.
 
 use crate::capture::wanted;
 use crate::link::{Alone, Classifier, Fifo, Laws, Police, Port, Ranked, Ranks, Served, Soft};
@@ -13,7 +13,7 @@ use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::{self, Scheduler};
 use flowstamp_laws::units::{Rate, Time};
 
-/// What stands before the line of a link.
+/// Builds the port of a link.
 pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     let (rate, _) = plan.capacity.known_at(Time::ZERO);
     let view = QueueView {
@@ -26,7 +26,7 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     let known = plan.told.then(|| split.as_ref().map_or(rate, Split::own_capacity));
     let mut laws = laws(scenario, plan, &view, known);
     let flows = plan.queue.by_flow().map(|params| {
-        // Which flows have a queue in common is another matter on each link.
+        // Each link has its own salt, so that different flows share a hash bucket on different links.
         let salt = laws.random.uniform().to_bits();
         FqCodel::new(params, &view, salt)
     });
@@ -73,7 +73,7 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     }
 }
 
-/// A link's laws, whose router law is told this capacity.
+/// Builds a link's laws. The router law is told `capacity`.
 fn laws(scenario: &Scenario, plan: &LinkPlan, view: &QueueView, capacity: Option<Rate>) -> Laws {
     let router_view = RouterView { capacity, limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
     let mut laws = Laws::new(

@@ -1,4 +1,4 @@
-//! What changes in mid-run: rates, delays, buffers, and statistics that begin anew.
+//! Changes to links during a run: rates, delays, buffers, and statistics at the end of warm-up.
 
 use super::Fabric;
 use crate::events::{Class, Source};
@@ -8,7 +8,7 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::units::{Rate, Time};
 
 impl Fabric {
-    /// A router link's rate is `rate` from now on.
+    /// Sets a router link's rate.
     pub fn set_rate(&mut self, number: usize, rate: Rate) {
         self.settle_link(number);
         let (port, link) = (&mut self.ports[number], &mut self.links[number]);
@@ -23,7 +23,7 @@ impl Fabric {
         }
     }
 
-    /// The propagation delay of any link is `delay` from now on.
+    /// Sets the propagation delay of a link.
     pub fn set_delay(&mut self, number: usize, delay: Time) {
         if number < self.ports.len() {
             self.settle_link(number);
@@ -36,19 +36,19 @@ impl Fabric {
         }
     }
 
-    /// A router link's buffer is `limit` from now on.
+    /// Sets a router link's buffer.
     pub fn set_limit(&mut self, number: usize, limit: Limit) {
         self.ports[number].set_limit(limit);
     }
 
-    /// A station's data rate is `rate` from now on.
+    /// Sets a station's data rate.
     pub fn set_station_rate(&mut self, cell: u32, station: u32, rate: Rate) {
         self.air.set_rate(self.now, cell, station, rate);
         let moved = self.air.planned(cell);
         self.air_moves(cell, moved);
     }
 
-    /// A rate that stands for the capacity of an interface of a cell, the fastest that there is, is now at least this.
+    /// Raises the nominal capacity of a cell's interface, which is its fastest rate, to at least `rate`.
     pub fn raise_capacity(&mut self, number: usize, rate: Rate) {
         let port = &mut self.ports[number];
         if matches!(port.laws().capacity, Capacity::Constant(before) if before < rate) {
@@ -57,7 +57,7 @@ impl Fabric {
         }
     }
 
-    /// What waits for a governed link leaves at `rate` from now on. Returns the bytes that it has sent so far.
+    /// Sets the rate of a governed link, if `rate` is given. Returns the bytes that the link has sent so far.
     pub fn shape(&mut self, number: usize, rate: Option<Rate>) -> f64 {
         self.settle_link(number);
         let (port, link) = (&mut self.ports[number], &self.links[number]);
@@ -65,7 +65,7 @@ impl Fabric {
             let before = port.choice(link);
             port.shape(rate);
             if let (Some(from), Some(to)) = (before, port.choice(link)) {
-                // It may be overdue by the new rate, as the old one was lower.
+                // With a higher rate the next transmission may already be overdue.
                 let to = to.max(self.now);
                 self.events.reschedule(from, to, Source::new(Class::Transmit, number as u32));
             }
@@ -73,12 +73,12 @@ impl Fabric {
         port.sent_bytes(link, self.now)
     }
 
-    /// Laws and statistics of a router link, to be changed.
+    /// Mutable laws and statistics of a router link.
     pub fn laws_mut(&mut self, number: usize) -> &mut Laws {
         self.ports[number].laws_mut()
     }
 
-    /// Statistics of router links begin anew, as of now; `before` sees each link's number, bytes sent and statistics.
+    /// Restarts the statistics of router links. `before` gets each link's number, bytes sent and statistics.
     pub fn end_warmup(&mut self, mut before: impl FnMut(usize, f64, &LinkStats)) {
         self.settle();
         self.air.end_warmup(self.now);
@@ -87,7 +87,7 @@ impl Fabric {
             before(number, port.sent_bytes(link, self.now), &port.laws().stats);
             let queue = port.laws().queue_bytes();
             port.laws_mut().stats.restart(self.now, queue);
-            // What waits or is under way was accepted before and is sent after.
+            // Packets queued or in transmission were accepted before and will be sent after.
             let sent = port.sent_bytes(link, self.now);
             port.laws_mut().stats.accepted_bytes = 0.0 - sent;
         }

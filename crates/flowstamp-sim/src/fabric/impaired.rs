@@ -1,4 +1,4 @@
-//! Packets at the end of impaired links: lost, copied, put aside, and back again.
+//! Packets at the end of impaired links: loss, copies and delays.
 
 use super::Fabric;
 use crate::events::{Class, Source};
@@ -8,8 +8,8 @@ use crate::plan::END;
 use flowstamp_laws::units::Time;
 
 impl Fabric {
-    /// The head of the flight of an impaired link, `source`, has reached the link's end. Returns what has reached its host: the packet,
-    /// and a copy.
+    /// Handles the head of an impaired link, whose event is `source`, at the link's end. Returns the packets that have
+    /// reached their host: the packet and a copy.
     #[inline(never)]
     pub fn impair(&mut self, number: u32, source: Source) -> [Option<Packet>; 2] {
         let link = &mut self.links[number as usize];
@@ -36,13 +36,13 @@ impl Fabric {
         }
     }
 
-    /// A packet that was aside at the end of a link goes on. Returns it if it has reached its host.
+    /// Moves on a packet that was put aside at the end of a link. Returns it if it has reached its host.
     pub fn rejoin(&mut self, number: u32) -> Option<Packet> {
         let packet = self.impaired[number as usize].as_mut()?.take(self.now)?;
         self.go_on(packet)
     }
 
-    /// A packet goes on from the end of a link, now or later. Returns it if it has reached its host.
+    /// Moves a packet on from the end of a link, now or after a delay. Returns it if it has reached its host.
     fn onward(&mut self, number: u32, after: Time, packet: Packet) -> Option<Packet> {
         let impaired = self.impaired[number as usize].as_mut()?;
         if impaired.passes(after) {

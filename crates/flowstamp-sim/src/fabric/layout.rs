@@ -1,4 +1,4 @@
-//! Links at rest before a run, and where packets go from each.
+//! Idle links before a run, and where each link leads.
 
 use super::{BY_ONE, Fabric, HOST, IMPAIRED, MAX_QUEUES, SEVERAL};
 use crate::air::Air;
@@ -14,8 +14,8 @@ use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::Time;
 
 impl Fabric {
-    /// Links at rest, with the first event of each of their timers. `sides` is what may be done ahead of time where a link
-    /// leads to a host.
+    /// Makes idle links and schedules the first event of each timer. `sides` says what the host of each link may do
+    /// ahead of time.
     #[must_use]
     pub fn new(
         scenario: &Scenario,
@@ -69,7 +69,7 @@ impl Fabric {
         fabric
     }
 
-    /// The first events of laws' timers, and of capacities that change.
+    /// Schedules the first events of laws' timers and of capacities that change.
     fn set_timers(&mut self, plans: &[LinkPlan]) {
         for ((number, port), plan) in self.ports.iter_mut().enumerate().zip(plans) {
             for (class, law) in port.queue_laws().iter().enumerate() {
@@ -94,7 +94,7 @@ impl Fabric {
         }
     }
 
-    /// Where each link leads; of one that leads to a host, `sides` too.
+    /// Computes `Fabric::leads_to`, including `sides` for links to hosts.
     fn leads_to(&self, sides: &[u32]) -> Vec<u32> {
         let mut next_of = vec![None; self.links.len()];
         for pair in self.routes.windows(2).filter(|pair| pair[0] != END) {
@@ -113,11 +113,11 @@ impl Fabric {
         .collect()
     }
 
-    /// Of each link, whether it is an access link that one router link feeds and nobody else. The router link must be one
-    /// whose laws hear of nothing but packets and their own timers: both catch up with what was transmitted before. And what
-    /// reaches its end must go on then.
+    /// For each link, whether it is an access link that only one router link feeds. The laws of that router link must
+    /// hear of nothing but packets and their own timers, because both process earlier transmissions first. Its end must
+    /// not be impaired.
     fn fed_by_one(&self) -> Vec<bool> {
-        /// Nothing seen yet; a host, or several links.
+        /// No feeder seen yet. `OTHERS` is a host, or several links.
         const NOBODY: u32 = u32::MAX;
         const OTHERS: u32 = u32::MAX - 1;
         let mut feeder = vec![NOBODY; self.links.len()];
