@@ -1,17 +1,17 @@
-//! What an RCP packet carries (Dukkipati 2007, section 6.1.1).
+//! The RCP header (Dukkipati 2007, section 6.1.1).
 
 use crate::share::police::{Belief, Told};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::{Rate, Time};
 
-/// The RCP header, with the age of section 3.6 instead of the reverse rate, which here travels in the ack's own stamp.
+/// The RCP header, with the age of section 3.6. The ack's own stamp carries the reverse rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Header {
-    /// The rate that the sender wishes for, or what the routers so far allow, bytes/s.
+    /// The rate in bytes/s that the sender wishes for, or that the routers so far allow.
     pub rate: f64,
     /// The sender's RTT in seconds; zero if unknown.
     pub rtt_s: f64,
-    /// What the flow has sent so far, bytes.
+    /// Bytes that the flow has sent so far.
     pub age_bytes: f64,
 }
 
@@ -29,7 +29,7 @@ impl From<Header> for Stamp {
     }
 }
 
-/// A rate is a state: an ack for several packets brings the newest.
+/// A rate is a state: an ack for several packets carries the newest.
 impl StampLaw for Header {
     const TESTED: bool = true;
 

@@ -1,4 +1,4 @@
-//! The RCP router: one rate for all flows, adapted so that the link is full and its queue empty.
+//! The RCP router: it gives all flows one rate, adapted to keep the link full and its queue empty.
 //!
 //! Dukkipati 2007, chapter 3 and appendix F. Every interval `T = min(d, 10 ms)`:
 //!
@@ -11,21 +11,22 @@
 //!   theta = T/d if d_T >= d, else (R/C) (d_T/d) (T/d)
 //! ```
 //!
-//! with `R` between `MIN_RATE = 0.01 MTU / d` and `eta C`. Every packet is stamped with `min(R, what it carries)`.
-//! Per packet that is at most three additions, two comparisons and one write.
+//! with `R` between `MIN_RATE = 0.01 MTU / d` and `eta C`. The router stamps every packet with the minimum of `R` and
+//! the rate in its header. This costs at most three additions, two comparisons and one write per packet.
 //!
-//! `y` input rate, packets that are then dropped included; `q` queue; `d_T` mean of the RTTs carried by the packets of
-//! an interval, `d` its moving average.
+//! `y` is the input rate, including packets that are then dropped, and `q` the queue. `d_T` is the mean of the RTTs
+//! in an interval's packets, and `d` its moving average.
 //!
 //! Variants:
 //! - [`Capacity::Unknown`]: equation 6.2, for links that do not know or cannot trust their capacity.
-//! - [`Params::fairness`]: alpha-fair sharing (Kelly, Raina and Voice 2008): the routers of a path add up `R^-alpha`, and
-//!   the flow sends at the sum to the power of `-1/alpha`. The slowest router alone counts as alpha grows without bound,
-//!   which is RCP; alpha = 1 is proportional fairness.
+//! - [`Params::fairness`]: alpha-fair sharing (Kelly, Raina and Voice 2008): the routers of a path add up `R^-alpha`,
+//!   and the flow sends at the sum to the power of `-1/alpha`. As alpha grows without bound, only the slowest router
+//!   counts, which is RCP. alpha = 1 is proportional fairness.
 //! - [`Params::long_share`]: two classes by age (section 3.6), rates 1 : theta, without per-flow state.
 //!
-//! What packets say is averaged as it is, and lines 3 to 6 follow a higher RTT at once and a lower one slowly: a few small packets that name
-//! 19 s hold `d` there, and with it `R` still. [`Params::max_rtt_factor`], `c`, bounds that and keeps the lines:
+//! The router averages the RTTs that packets state, and lines 3 to 6 follow a higher RTT at once and a lower one
+//! slowly. A few small packets that state 19 s therefore hold `d` there, and so keep `R` from changing.
+//! [`Params::max_rtt_factor`], `c`, bounds this effect and keeps the lines:
 //!
 //! ```text
 //!   d_T = sum s min(RTT, c m) / sum s        a packet weighs by its bytes
@@ -33,25 +34,26 @@
 //!   m   = mean of min(RTT, c m) by bytes over 16 d, by weights that decay
 //! ```
 //!
-//! Where packets that lie have at most a share `b < 1/c` of the bytes behind `m`, and others name at most `r`, whatever these say
-//! `m <= (1 - b) r / (1 - c b)`, and `d <= c m`.
+//! Suppose lying packets have at most a share `b < 1/c` of the bytes behind `m`, and all others state at most `r`.
+//! Then `m <= (1 - b) r / (1 - c b)` and `d <= c m`, whatever the liars state.
 //!
 //! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to 20 s.
 //!
 //! Deviations (thesis says / we do / because):
-//! 1. `R(t)` has no first value / `initial_rate` of the capacity: 0.05 C, as in figure 3.9 and the author's ns-2 model / a
-//!    flow that is alone is at 0.9 C after 13 RTTs, and up to twenty that start at once do not exceed the link. Section
-//!    3.4 finds no influence on completion times.
-//! 2. RTTs of packets without one are all ones / zero / times here are real numbers.
+//! 1. `R(t)` has no first value / it is the share `initial_rate` of the capacity: 0.05 C, as in figure 3.9 and the
+//!    author's ns-2 model / a single flow reaches 0.9 C after 13 RTTs, and up to twenty flows that start at once do
+//!    not exceed the link. Section 3.4 finds no influence on completion times.
+//! 2. The RTT field of a packet without an RTT is all ones / it is zero / times here are real numbers.
 //! 3. Line 8 may give a rate below zero when the queue is long / it is held at `MIN_RATE`, as line 9 says, before
 //!    anything is divided by it.
 //! 4. Times are in milliseconds / in seconds, so that RTTs below a millisecond keep their meaning.
-//! 5. `avg_rtt` has no first value (200 ms in the author's ns-2 model) / `initial_rtt`, the path's where the scenario knows
-//!    it; else `d` is unknown, intervals are `max_interval` long and R stays until one brings RTTs, whose mean is the first
-//!    `d` / a first `d` of 200 ms makes R grow as slowly on a path of 30 us as on one of 200 ms, and forgets it slowly.
-//! 6. Section 6.3.3's router has no capacity, yet lines 6, 9 and 10 use it, and no first rate / where nobody tells it the
-//!    capacity, line 6 takes `y` for `C`, R is at most 400 Gb/s, and starts with one packet per `d` (per `max_interval` while
-//!    `d` is unknown) / `R/C` in line 6 is the inverse of the number of flows, which `R/y` is too.
+//! 5. `avg_rtt` has no first value (200 ms in the author's ns-2 model) / it is `initial_rtt`, the path's where the
+//!    scenario knows it. Else `d` is unknown: intervals last `max_interval` and R stays until an interval brings
+//!    RTTs, whose mean is the first `d` / a first `d` of 200 ms makes R grow as slowly on a path of 30 us as on one
+//!    of 200 ms, and it decays slowly.
+//! 6. Section 6.3.3's router has no capacity, yet lines 6, 9 and 10 use it, and it has no first rate / where the
+//!    capacity is unknown, line 6 uses `y` for `C`, R is at most 400 Gb/s, and R starts with one packet per `d` (per
+//!    `max_interval` while `d` is unknown) / `R/C` in line 6 is the inverse of the number of flows, and so is `R/y`.
 
 use super::header::Header;
 use crate::router::{Gains, LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView};
@@ -132,7 +134,7 @@ impl Default for Params {
     }
 }
 
-/// RTTs from here on are not believed, unless a scenario or its paths say otherwise: app. F.2.1.
+/// Default bound from which on the router ignores RTTs: app. F.2.1. The scenario or its paths may raise it.
 pub const MAX_ALLOWABLE_RTT: Time = Time::from_secs(20);
 
 impl Params {
@@ -140,35 +142,36 @@ impl Params {
         self.max_allowable_rtt.unwrap_or(MAX_ALLOWABLE_RTT)
     }
 
-    /// How long the first interval lasts, seconds.
+    /// Length of the first interval, seconds.
     fn first_interval_s(&self) -> f64 {
         self.initial_rtt.unwrap_or(Time::MAX).min(self.max_interval).as_secs_f64()
     }
 }
 
-/// The most that a flow is offered where nobody knows the capacity, bytes/s: the end of the law's range.
+/// Largest rate offered to a flow where the capacity is unknown, bytes/s: the end of the law's valid range.
 const FASTEST: f64 = 400e9 / 8.0;
 
-/// The mean RTT by bytes is one over so many `d`: some tens of packets of a flow at rest, so that no interval is a liar's alone.
+/// Averaging time of the mean RTT by bytes, in units of `d`. It covers some tens of packets of a flow in equilibrium,
+/// so that a liar's packets never make up a whole interval.
 const MEMORY: f64 = 16.0;
 
-/// The mean RTT by bytes, and the bound that follows from it.
+/// The mean RTT by bytes, which bounds RTTs.
 #[derive(Clone, Copy, Debug)]
 struct ByBytes {
     /// `m`, seconds; zero while unknown.
     mean: f64,
-    /// The bytes behind it, as they have decayed.
+    /// The decayed number of bytes behind the mean.
     bytes: f64,
 }
 
-/// What `R` grows by in an average RTT `d`, in its own size (equation 3.3): `spare` is `eta C - y`, `target` is `eta C`.
+/// Relative growth of `R` in an average RTT `d` (equation 3.3). `spare` is `eta C - y`, `target` is `eta C`.
 #[inline]
 #[must_use]
 pub fn growth(alpha: f64, beta: f64, spare: f64, queue: f64, d: f64, target: f64) -> f64 {
     (alpha * spare - beta * queue / d) / target
 }
 
-/// `theta`, with which an interval's mean RTT enters the average `d` (section 3.5, lines 3 to 6); `share` is `R/C`.
+/// `theta`: the weight of an interval's mean RTT in the average `d` (section 3.5, lines 3 to 6). `share` is `R/C`.
 #[inline]
 #[must_use]
 pub fn sample_weight(sample: f64, d: f64, interval: f64, share: impl FnOnce() -> f64) -> f64 {
@@ -179,36 +182,36 @@ pub fn sample_weight(sample: f64, d: f64, interval: f64, share: impl FnOnce() ->
     }
 }
 
-/// The law's state on one link.
+/// State of the law on one link.
 #[derive(Clone, Debug)]
 pub struct Router {
     params: Params,
-    /// Bytes/s; `None` where nobody knows it.
+    /// Bytes/s; `None` where the capacity is unknown.
     link_rate: Option<f64>,
     /// `R`, bytes/s.
     rate: f64,
     /// `d`, seconds; zero while unknown (deviation 5).
     avg_rtt: f64,
-    /// `T`, seconds: the interval that is running.
+    /// `T`: length of the running interval, seconds.
     interval: f64,
     /// `input_traffic_Bytes`.
     input_bytes: f64,
     /// `sum_rtt_Tr`, seconds; byte seconds where RTTs weigh by bytes.
     sum_rtt: f64,
-    /// What that sum is divided by: `num_pkts_with_rtt`, or bytes.
+    /// Divisor of that sum: `num_pkts_with_rtt`, or bytes.
     sum_weight: f64,
-    /// RTTs count as at most this, seconds.
+    /// Upper bound of RTTs, seconds.
     most_rtt: f64,
     by_bytes: ByBytes,
     /// `num_pkts_with_rtt`.
     packets_with_rtt: u32,
-    /// Queue at the last update, bytes.
+    /// Queue at the last update, in bytes.
     last_queue: f64,
     /// `y` of the last interval, for probes, bytes/s.
     input_rate: f64,
-    /// `d_T` of the last interval that had one, for probes, seconds.
+    /// `d_T` of the last interval with RTTs, for probes, seconds.
     sample_rtt: f64,
-    /// How many packets of the last interval carried an RTT, for probes.
+    /// Packets of the last interval that carried an RTT, for probes.
     sampled_packets: u32,
     /// Intervals that have ended, for probes.
     updates: u32,
@@ -227,18 +230,18 @@ impl Router {
         self.avg_rtt
     }
 
-    /// `R / C`; nothing of a link that carries nothing. `input_rate` stands for an unknown capacity (deviation 6).
+    /// `R / C`; zero for a link without capacity. `input_rate` replaces an unknown capacity (deviation 6).
     fn link_share(&self, input_rate: f64) -> f64 {
         let link_rate = self.link_rate.unwrap_or(input_rate);
         if link_rate > 0.0 { self.rate / link_rate } else { 0.0 }
     }
 
-    /// The most that a flow may be offered, bytes/s.
+    /// Largest rate that a flow may be offered, bytes/s.
     fn most(&self) -> f64 {
         self.link_rate.unwrap_or(FASTEST)
     }
 
-    /// Appendix F lines 1 to 16, with `queue` bytes waiting.
+    /// Appendix F lines 1 to 16, with a queue of `queue` bytes.
     fn update(&mut self, queue: f64) {
         let p = self.params;
         let interval = self.interval;
@@ -264,7 +267,7 @@ impl Router {
         let target = p.eta * self.most();
         let min_rate = 0.01 * p.mtu.as_f64() / self.avg_rtt;
         let change = match p.capacity {
-            // A link that carries nothing: lines 9 and 10 leave no rate.
+            // A link without capacity: lines 9 and 10 leave no rate.
             Capacity::Known if target <= 0.0 => 0.0,
             Capacity::Known => {
                 growth(p.alpha, p.beta, target - input_rate, queue, self.avg_rtt, target) // line 8
@@ -283,7 +286,7 @@ impl Router {
         self.begin_interval(queue, input_rate);
     }
 
-    /// What the interval's mean means for `m`, for `d` and for the RTTs of the next.
+    /// Updates `m` with the interval's mean, and bounds `d` and the next interval's RTTs by it.
     fn bound_rtt(&mut self, sample: f64) {
         let Some(factor) = self.params.max_rtt_factor else { return };
         let old = self.by_bytes.bytes * (1.0 - self.interval / (MEMORY * self.avg_rtt)).max(0.0);
@@ -417,10 +420,10 @@ impl RouterLaw for Router {
         let offer = if long { self.rate * p.long_share } else { self.rate };
         let offer = offer.min(self.most());
         if p.fairness > 0.0 {
-            // The routers' R^-alpha add up; a single router leaves its own R. Of the sum the lower rate is taken out, as
-            // no power of a ratio of at most 1 leaves the range of numbers.
+            // The routers' R^-alpha add up; a single router leaves its own R. Factoring out the lower rate avoids
+            // overflow, because the remaining ratio is at most 1.
             let (low, high) = (header.rate.min(offer), header.rate.max(offer));
-            // A sender that wants as much as there is limits nothing, and adds nothing.
+            // A sender without a desired rate sets no limit, and adds nothing.
             let adds = high > 0.0 && high < AS_MUCH_AS_THERE_IS;
             let ratio = if adds { libm::pow(low / high, p.fairness) } else { 0.0 };
             header.rate = low * libm::pow(1.0 + ratio, -1.0 / p.fairness);
@@ -433,7 +436,7 @@ impl RouterLaw for Router {
 
     fn on_timer(&mut self, _: usize, link: LinkView) -> Time {
         self.update(link.queue_bytes as f64);
-        // Line 17; a picosecond at least, so that time moves on.
+        // Line 17; at least a picosecond, so that time advances.
         link.now.saturating_add(Time::from_secs_f64(self.interval).max(Time::from_ps(1)))
     }
 
@@ -445,7 +448,7 @@ impl RouterLaw for Router {
         // The router's estimate of the number of flows, C/R (section 3.2.1).
         let share = self.link_share(self.input_rate);
         report("flows_estimate", if share > 0.0 { self.params.eta / share } else { 0.0 });
-        // What an interval's lines can be done again from.
+        // Inputs from which a test can recompute an interval.
         report("interval_s", self.interval);
         report("update_queue_bytes", self.last_queue);
         report("sampled_packets", f64::from(self.sampled_packets));

@@ -1,6 +1,6 @@
-//! The RCP sender: it takes the rate that the slowest router gives.
+//! The RCP sender: it sends at the rate that the slowest router gives.
 //!
-//! Dukkipati 2007, sections 3.1 and 6.1.1. The first packet is a SYN that carries the wish for a rate; its answer brings
+//! Dukkipati 2007, sections 3.1 and 6.1.1. The first packet is a SYN that carries the desired rate. Its answer brings
 //! the rate at which data starts. From then on each ack brings a rate `R`, and
 //!
 //! ```text
@@ -8,11 +8,12 @@
 //!   window  max(R rtt / s, 1) packets                                   R-TCP, section 6.1.1
 //! ```
 //!
-//! The author's ns-2 host, of chapters 3 and 4, has the pace alone; [`Params::window`] is which of both.
+//! The author's ns-2 host, of chapters 3 and 4, only paces; [`Params::window`] chooses.
 //!
-//! Losses are repaired and do not change the rate: the routers know of them by their queues. Section 6.1.1 leaves the repair
-//! to TCP, hence selective acks; that of section 6.3.1 is [`Recovery::Count`](crate::sender::Recovery::Count). A flow ends with a FIN and its answer,
-//! a control packet of 40 bytes (section 4.1); the author's ns-2 host puts the FIN into the last data packet instead.
+//! The sender repairs losses but does not change its rate: the routers know of congestion by their queues. Section
+//! 6.1.1 leaves repair to TCP, hence selective acks. The repair of section 6.3.1 is
+//! [`Recovery::Count`](crate::sender::Recovery::Count). A flow ends with a FIN and its answer, control packets of 40
+//! bytes (section 4.1). The author's ns-2 host puts the FIN into the last data packet instead.
 //!
 //! Where routers of other kinds may be the bottleneck, [`Params::switch`] lets the flow become a TCP (with selective acks)
 //! for the rest of its life (section 6.2.2):
@@ -25,25 +26,27 @@
 //!     of the round trip that follows
 //! ```
 //!
-//! An RCP router whose queue is a round trip long lowers its rate, so what does not fall comes from a router that is not
-//! the bottleneck.
+//! An RCP router whose queue is a round trip long lowers its rate. A rate that does not fall therefore comes from a
+//! router that is not the bottleneck.
 //!
 //! Deviations (thesis says / we do / because):
-//! 1. The window is R rtt / s / it is a packet more / pacing decides, and a window that rounding makes a packet short of
-//!    the pipe would stall the pace once a round trip.
-//! 2. Rates below one packet per RTT / the window is one packet and the pace holds it; the engine probes the path with
-//!    header-only packets while it waits, once an RTT as the author's ns-2 model does, or less often so that they are a
-//!    tenth of R at the most, but once in a hundred RTTs at least; without R-TCP's window as often as the author's / else a
-//!    higher rate would be seen only after the gap, and probes of many flows, which no rate holds, fill the link by
-//!    themselves: C rtt / 40 B flows are enough, and then none ever ends.
-//! 3. The rate has to show "a corresponding decrease" / to below 0.9 of the highest at the start of the last four round
-//!    trips / the thesis names no threshold; a queue of a round trip costs R about beta/2 of itself in each, a rate that
-//!    is another router's varies by a few percent, and a flow of a few packets per RTT learns of a loss late.
-//!    Where the buffer is a tenth of the pipe or less, less than that may drain it, and flows of RCP routers switch too.
-//! 4. Nothing on the window after the switch / that of RCP, reduced as TCP does on a loss / both signs mean that a queue
-//!    is full.
-//! 5. With the switch, the handshake asks for as much as there is, whatever the flow wishes for / else a wish that comes
-//!    back as it went might be a router's or nobody's answer.
+//! 1. The window is R rtt / s / it is one packet larger / pacing decides, and a window that rounding makes one packet
+//!    too small would stall the pace once per round trip.
+//! 2. Nothing on rates below one packet per RTT with a window / the window is one packet and the pace limits the
+//!    flow. While it waits, the engine probes the path with header-only packets. It probes once per RTT, as the
+//!    author's ns-2 model does, or less often so that probes take at most a tenth of R, but at least once per hundred
+//!    RTTs. Without R-TCP's window it probes as often as the author's model / without probes a flow would see a
+//!    higher rate only after the gap. Unlimited probes of C rtt / 40 B flows fill the link by themselves, and then no
+//!    flow ever ends.
+//! 3. The rate has to show "a corresponding decrease" / it has to fall below 0.9 of the highest rate at the start of
+//!    the last four round trips / the thesis names no threshold. A queue of one round trip lowers R by about the
+//!    share beta/2 in each round trip, another router's rate varies by a few percent, and a flow of a few packets per
+//!    RTT learns of a loss late. Where the buffer is at most a tenth of the bandwidth-delay product, a smaller
+//!    decrease may drain it, and flows behind RCP routers switch too.
+//! 4. Nothing on the window after the switch / it is RCP's, reduced as by TCP on a loss / both signs mean that a
+//!    queue is full.
+//! 5. Nothing on the rate that the handshake asks for / with the switch, it asks for the largest possible rate,
+//!    whatever the flow wants / otherwise an unchanged wish would not tell whether a router has answered.
 
 use super::header::Header;
 use super::switch::Switch;
@@ -76,11 +79,11 @@ impl Default for Params {
     }
 }
 
-/// Probes take a tenth of R. A router's rate is never below a packet in 100 of the mean round trips (`MIN_RATE`, app. F line 9): what is
-/// below comes of routers that add up, or of one that has just come back.
+/// Probes take a tenth of R. A router's rate is never below one packet per 100 mean round trips (`MIN_RATE`, app. F
+/// line 9). A lower rate comes from routers whose rates add up, or from one whose link has just come back.
 const PROBES: Probes = Probes { share: 0.1, longest_gap: 100 };
 
-/// Rate and window of one flow.
+/// State of one RCP flow.
 #[derive(Clone, Debug)]
 pub struct Sender {
     desired: f64,
@@ -88,9 +91,9 @@ pub struct Sender {
     rate: f64,
     cwnd: f64,
     packet_bytes: f64,
-    /// It bounds what is in flight.
+    /// The window bounds the packets in flight.
     window: bool,
-    /// Delivered so far: the age of section 3.6, bytes.
+    /// Bytes delivered so far: the age of section 3.6.
     age: f64,
     switch: Option<Box<Switch>>, // few flows have one
 }
@@ -112,7 +115,7 @@ impl Sender {
         self.switch.as_mut().and_then(|s| s.tcp.as_mut())
     }
 
-    /// The first answer: if the wish has come back as it went, no router on the path knows of RCP.
+    /// Checks the first answer: if the wish returned unchanged, no router on the path supports RCP.
     fn look_for_routers(&mut self, now: Time, stamp: &Stamp) {
         if let Some(switch) = self.switch.as_mut().filter(|s| s.tcp.is_none() && self.rate <= 0.0) {
             if Header::from(*stamp).rate >= AS_MUCH_AS_THERE_IS {
@@ -121,7 +124,7 @@ impl Sender {
         }
     }
 
-    /// Looks for the signs of section 6.2.2.
+    /// Checks for the signs of section 6.2.2.
     fn watch(&mut self, now: Time, srtt: Time, flight: u32) {
         let (rate, window) = (self.rate, self.cwnd / self.packet_bytes);
         if let Some(switch) = &mut self.switch {
@@ -167,7 +170,7 @@ impl SenderLaw for Sender {
 
     #[inline]
     fn pacing(&self) -> Option<Pacing> {
-        // Without a handshake the first packet leaves before there is a rate, and if it is lost, leaves again.
+        // Without a handshake the first packet leaves before there is a rate, and again if it is lost.
         (self.tcp().is_none() && self.rate > 0.0).then(|| Pacing {
             rate: Rate::from_bytes_per_sec(self.rate),
             alone: !self.window,
@@ -210,7 +213,8 @@ impl SenderLaw for Sender {
             return tcp.on_congestion(now, sign);
         }
         match sign {
-            // Judged a round trip later: an overshoot of R itself fills a small buffer before the rate has come down.
+            // The sign is evaluated one round trip later: an overshoot of R itself fills a small buffer before the
+            // rate falls.
             Congestion::Loss { .. } | Congestion::Mark { .. } => switch.lost[0] = true,
             Congestion::Timeout { .. } if !switch.fell_to(rate) => {
                 switch.become_tcp(now, window).on_congestion(now, sign);

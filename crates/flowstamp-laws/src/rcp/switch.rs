@@ -1,36 +1,36 @@
-//! When an RCP flow becomes a TCP (Dukkipati 2007, section 6.2.2): the signs that routers of another kind are the
-//! bottleneck. The rules and their deviations are in the header of [`super::sender`].
+//! Decides when an RCP flow becomes a TCP (Dukkipati 2007, section 6.2.2): when a router without RCP is the
+//! bottleneck. The header of [`super::sender`] has the rules and their deviations.
 
 use crate::sender::{Congestion, FlowView, SenderLaw};
 use crate::tcp::{Params as TcpParams, Sack};
 use crate::units::Time;
 
-/// Round trips over which a decrease counts as an answer to a queue, and how far it must go.
+/// Round trips over which a decrease counts as a reaction to a queue, and the factor below which the rate must fall.
 const ROUNDS: usize = 4;
 const DECREASE: f64 = 0.9;
 
-/// What decides on the switch to TCP, and TCP after it.
+/// State of the switch, and the TCP after it.
 #[derive(Clone, Debug)]
 pub struct Switch {
     pub(super) flow: FlowView,
     /// The TCP that the flow has become.
     pub(super) tcp: Option<Sack>,
-    /// When it became one; [`Time::MAX`] if it has not.
+    /// When the flow became a TCP; [`Time::MAX`] if it has not.
     pub(super) switched: Time,
     /// The least smoothed RTT.
     least_rtt: Time,
     /// When the running round trip ends.
     round_end: Time,
-    /// Rates given at the start of the last round trips, the newest first, bytes/s.
+    /// Rates at the start of the last round trips, newest first, bytes/s.
     round_rates: [f64; ROUNDS],
-    /// A packet was lost: in the running round trip, and before it.
+    /// Whether a packet was lost in the running round trip, and in the one before.
     pub(super) lost: [bool; 2],
     /// The smoothed RTT has been at least twice the least since the running round trip began.
     doubled: bool,
 }
 
 impl Switch {
-    /// A switch that has seen nothing of its flow yet.
+    /// Creates a switch for a new flow.
     pub(super) fn new(flow: &FlowView) -> Self {
         Self {
             flow: *flow,
@@ -44,20 +44,20 @@ impl Switch {
         }
     }
 
-    /// The flow is a TCP from now on.
+    /// Turns the flow into a TCP with a window of `window` packets.
     pub(super) fn become_tcp(&mut self, now: Time, window: f64) -> &mut Sack {
         self.switched = now;
         let flow = FlowView { initial_window: window, ..self.flow };
         self.tcp.insert(Sack::new(&TcpParams::default(), &flow))
     }
 
-    /// Whether `rate` is a corresponding decrease: the router that gave it answers a queue of its own.
+    /// Whether `rate` is a corresponding decrease, which means that its router reacts to its own queue.
     pub(super) fn fell_to(&self, rate: f64) -> bool {
         rate < DECREASE * self.round_rates.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Looks for the signs of section 6.2.2 at the end of each round trip: an RTT that has doubled, or a loss, and a rate
-    /// that has not fallen. `rate` is the one given now, bytes/s, `window` the flow's, in packets.
+    /// Checks for the signs of section 6.2.2 at the end of each round trip: an RTT that has doubled, or a loss, while
+    /// the rate has not fallen. `rate` is the current rate in bytes/s, `window` the flow's window in packets.
     pub(super) fn watch(&mut self, now: Time, srtt: Time, flight: u32, rate: f64, window: f64) {
         if srtt == Time::ZERO {
             return;
