@@ -3,7 +3,7 @@
 //! [`write()`] fills a run's folder:
 //!
 //! ```text
-//!   manifest.json     the scenario with every default, seed, version, host, how long it took
+//!   manifest.json     the scenario with every default, seed, version, host, wall and CPU time
 //!   summary.json      Results::summary
 //!   series.parquet    Results::series in long form
 //!   flows.parquet     Results::flows
@@ -12,10 +12,10 @@
 //!   flowstamp.lua     Wireshark's dissector for XCP's and RCP's headers  } packets were captured
 //! ```
 //!
-//! All but the manifest are the same to the byte whenever and wherever the same is run.
+//! All files except the manifest are identical to the byte whenever and wherever the same scenario runs.
 //!
-//! Every file is written under a temporary name in that folder and synced; only when all are whole are they renamed,
-//! so a full disk leaves what was there before.
+//! Every file is written under a temporary name in that folder and synced. The files are renamed only when all are
+//! complete, so a full disk leaves the previous files in place.
 
 mod frame;
 mod tables;
@@ -29,7 +29,7 @@ use crate::results::{Results, folder};
 use std::path::{Path, PathBuf};
 use tables::table_to;
 
-/// `manifest.json`: what ran, where, and how long that took. Seed and version, the scenario with every default spelled out.
+/// The content of `manifest.json`: seed, version, host, wall and CPU time, and the scenario with every default.
 #[must_use]
 pub fn manifest(results: &Results) -> serde_json::Value {
     let mut manifest = serde_json::json!({
@@ -43,18 +43,18 @@ pub fn manifest(results: &Results) -> serde_json::Value {
             "cpus": std::thread::available_parallelism().map_or(1, usize::from),
         },
     });
-    // The scenario alone does not say what was set in mid-run.
+    // The scenario does not contain values set during the run.
     if !results.changes.is_empty() {
         manifest["changes"] = serde_json::json!(results.changes);
     }
     manifest
 }
 
-/// Fills a run's folder, which is made if it does not exist, and returns the files' paths.
+/// Writes a run's folder, creating it if it does not exist, and returns the paths of the files.
 ///
 /// # Errors
 ///
-/// [`OutputError`] names the path and the system's reason; nothing new is left then.
+/// [`OutputError`] names the path and the system's reason. No new file is left then.
 pub fn write(results: &Results, path: &Path) -> Result<Vec<PathBuf>, OutputError> {
     folder::whole(path, |files| {
         files.add_json("manifest.json", &manifest(results))?;

@@ -1,10 +1,10 @@
-//! What a run leaves: the results that labs have too (`flowstamp-results`), and what was captured.
+//! The output of a run: the results that labs have too (`flowstamp-results`), and captured packets.
 
 pub use flowstamp_results::*;
 
 use serde::Serialize;
 
-/// Everything that came out of one run.
+/// All results of one run.
 #[derive(Clone, Debug)]
 pub struct Results {
     /// The summary.
@@ -15,20 +15,20 @@ pub struct Results {
     pub flows: Vec<FlowRow>,
     /// Distributions of links' queueing delays and of groups' packet delays, after warm-up.
     pub delays: Vec<DelayCurve>,
-    /// How long it took: of all that a run leaves this alone differs between two of the same.
+    /// Wall and CPU time: the only part that differs between identical runs.
     pub took: Took,
-    /// Captured packets, in the order of their departures, and the interfaces' names.
+    /// Captured packets, in the order of their departures, and the names of the interfaces.
     pub capture: Captured,
-    /// The scenario as it began.
+    /// The scenario at the beginning of the run.
     pub scenario: crate::scenario::Scenario,
-    /// What was set since.
+    /// Values set during the run.
     pub changes: Vec<Change>,
 }
 
-/// A value that was set in mid-run.
+/// A value that was set during a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// When, seconds.
+    /// Simulated time, seconds.
     pub time_s: f64,
     /// The scenario's key.
     pub key: String,
@@ -37,10 +37,10 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether rates or delays of paths were others before it: no time is the ideal of both.
+    /// Whether the change affects rates or delays of paths. The ideal completion time of a flow is then undefined.
     #[must_use]
     pub fn moves_paths(&self) -> bool {
-        // A sender's rate is none of its path.
+        // A sender's rate is not a rate of its path.
         let of_sender = self.key.starts_with("flows.") && self.key.contains(".law.");
         let mut parts = self.key.split('.');
         !of_sender
@@ -58,15 +58,15 @@ impl Change {
 pub struct Captured {
     /// Router links, by name.
     pub links: Vec<String>,
-    /// Packets of those that were recorded, in the order of time.
+    /// Packets on the captured links, in the order of time.
     pub packets: Vec<CapturedPacket>,
-    /// Cells that were recorded.
+    /// Captured cells.
     pub cells: Vec<CapturedCell>,
-    /// What was on the air in them, in the order of time.
+    /// Frames of the captured cells, in the order of time.
     pub frames: Vec<CapturedFrame>,
 }
 
-/// One of them, in the order of time; of a link before that of a cell.
+/// A captured packet or frame. At the same instant, packets of links come before frames of cells.
 #[derive(Clone, Copy, Debug)]
 pub enum Recorded<'a> {
     /// A packet that left a link.
@@ -76,7 +76,7 @@ pub enum Recorded<'a> {
 }
 
 impl Captured {
-    /// All that was captured, in the order of time.
+    /// All captured packets and frames, in the order of time.
     pub fn in_order(&self) -> impl Iterator<Item = Recorded<'_>> {
         let (mut packets, mut frames) = (self.packets.iter().peekable(), self.frames.iter().peekable());
         std::iter::from_fn(move || match (packets.peek(), frames.peek()) {
@@ -89,16 +89,16 @@ impl Captured {
     }
 }
 
-/// A cell that was recorded.
+/// A captured cell.
 #[derive(Clone, Debug)]
 pub struct CapturedCell {
-    /// Its name.
+    /// Name of the cell.
     pub name: String,
-    /// Its station number 0 is an access point.
+    /// Station 0 is an access point.
     pub access_point: bool,
-    /// It is modulated by OFDM, else as 802.11b is.
+    /// The PHY uses OFDM; otherwise it is 802.11b's.
     pub ofdm: bool,
-    /// Bytes that its data frames have beside a packet.
+    /// Bytes of a data frame's headers and FCS, on top of the packet.
     pub overhead: u64,
 }
 
@@ -109,40 +109,40 @@ pub struct CapturedFrame {
     pub cell: u32,
     /// The frame.
     pub sent: crate::medium::dcf::Transmission,
-    /// The packet that a data frame carries, as its link recorded it; `None` of one whose flow is over and forgotten.
+    /// The packet in a data frame, as its link recorded it; `None` if the packet's flow has ended and is forgotten.
     pub packet: Option<CapturedPacket>,
 }
 
 /// One captured packet at the start of its transmission.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedPacket {
-    /// When, in picoseconds.
+    /// Simulated time, picoseconds.
     pub time_ps: u64,
     /// Index into [`Captured::links`].
     pub link: u32,
     /// Number of the flow.
     pub flow: u32,
-    /// It goes the way of the data; else it is an ack or an answer.
+    /// The packet travels in the direction of the data; otherwise it is an ack or an answer.
     pub data: bool,
-    /// It carries no data and is no ack: a probe, unless it opens or ends the flow, or the answer to one of them.
+    /// The packet carries no data and is no ack: a SYN, a FIN, a probe, or the answer to one of them.
     pub control: bool,
-    /// It opens the flow.
+    /// The packet opens the flow.
     pub syn: bool,
-    /// It ends the flow.
+    /// The packet ends the flow.
     pub fin: bool,
-    /// Sequence number of the data, or next expected, in packets; of a FIN, one above the last.
+    /// Sequence number of the data, or the next one expected (acks), in packets. A FIN has one above the last.
     pub seq: u32,
     /// Size on the simulated wire, bytes.
     pub size: u32,
     /// Bytes of a full data packet of this flow.
     pub packet_bytes: u32,
-    /// Packets of the flow, `u32::MAX` for one without end, and bytes of the last.
+    /// Number of packets of the flow; `u32::MAX` for endless.
     pub packets: u32,
-    /// See `packets`.
+    /// Bytes of the flow's last packet.
     pub last_size: u32,
     /// ECN-capable transport.
     pub ecn_capable: bool,
-    /// That of an L4S flow: ECT(1) (data).
+    /// Packet of an L4S flow: ECT(1) (data).
     pub l4s: bool,
     /// Congestion experienced.
     pub congestion_experienced: bool,
@@ -150,11 +150,11 @@ pub struct CapturedPacket {
     pub ecn_echo: bool,
     /// Congestion window reduced (data).
     pub cwr: bool,
-    /// What its stamp is written in.
+    /// Header format of the stamp.
     pub header: flowstamp_laws::registry::Header,
-    /// The stamp.
+    /// Stamp.
     pub stamp: flowstamp_laws::Stamp,
-    /// The bits beside the stamp.
+    /// Bits beside the stamp.
     pub bits: u16,
     /// Selective acks.
     pub sack: flowstamp_laws::transport::SackBlocks,

@@ -1,4 +1,4 @@
-//! A captured packet as it would be on a real wire.
+//! Builds captured packets and frames as they would be on a real wire.
 
 use crate::medium::dcf::Kind;
 use crate::results::{CapturedCell, CapturedFrame, CapturedPacket};
@@ -9,7 +9,7 @@ use flowstamp_wire::radio::{self, Ds, Heard};
 /// Bytes of the IPv4 header and of a TCP header without options.
 const IP_TCP_LEN: u32 = 40;
 
-/// A sequence number in packets as TCP's in bytes; the first byte is number 1, after a SYN.
+/// Converts a sequence number from packets to TCP's bytes. The first byte is number 1, after a SYN.
 pub(super) fn tcp_sequence(packet: &CapturedPacket, seq: u32) -> u32 {
     let shim_len = codec(packet.header).map_or(0, |codec| codec.len as u32);
     let payload = packet.packet_bytes.saturating_sub(IP_TCP_LEN + shim_len).max(1);
@@ -35,10 +35,10 @@ fn numbers(packet: &CapturedPacket) -> (u32, u32) {
     }
 }
 
-/// The packet as it would be on a real wire. Host `2 flow + 1` sends the data, host `2 flow + 2` the acks.
+/// Builds the packet as it would be on a real wire. Host `2 flow + 1` sends the data, host `2 flow + 2` the acks.
 pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> FrameSpec<'a> {
     let (sender, receiver) = (2 * packet.flow + 1, 2 * packet.flow + 2);
-    let port = 49_152 + (packet.flow % 16_384) as u16; // those that no service is registered for
+    let port = 49_152 + (packet.flow % 16_384) as u16; // ports without a registered service
     let (seq, ack) = numbers(packet);
     FrameSpec {
         src_host: if packet.data { sender } else { receiver },
@@ -70,8 +70,8 @@ pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> F
     }
 }
 
-/// The frame as a monitor would hear it. Station `s` of cell `c` has the address 02:01:c:s; the node that is the access point is the
-/// BSSID, and stations reach it and nobody behind it: it is a router.
+/// Builds the frame as a monitor would receive it. Station `s` of cell `c` has the address 02:01:c:s. The access
+/// point's address is the BSSID. It is a router, so stations send to it and not to nodes behind it.
 pub(super) fn heard_of(frame: &CapturedFrame, cell: &CapturedCell) -> Heard {
     let (sent, number) = (&frame.sent, frame.cell as u16);
     let ds = match (cell.access_point, sent.from) {
@@ -156,7 +156,7 @@ mod tests {
         let data = xcp_of(&packet(Header::XcpDraft, true, stamp));
         assert_eq!((data.x.to_secs_f64() * 1e3).round(), 2.0);
         assert_eq!(data.delta_throughput, -6250);
-        // Nothing is known before the first round trip.
+        // Before the first round trip the fields are zero.
         let first = xcp_of(&packet(Header::Xcp, true, [2000.0, 0.0, 0.0]));
         assert_eq!((first.x, first.rtt), (xcp::Seconds28::ZERO, xcp::Seconds28::ZERO));
     }
@@ -197,7 +197,7 @@ mod tests {
         let data = rcp_of(&packet(Header::Rcp, true, [1.25e6, 0.08, 5000.0]));
         assert_eq!(data, rcp::Header::data(rate(1250), rcp::Millis16::from_bits(80)));
         assert_eq!(rcp_of(&packet(Header::Rcp, false, [1.25e6, 0.08, 5000.0])), rcp::Header::ack(rate(1250)));
-        // A SYN before any router: as much as there is, and no RTT.
+        // A SYN before any router carries the largest rate and no RTT.
         let syn = rcp_of(&packet(Header::Rcp, true, [1e15, 0.0, 0.0]));
         assert_eq!(syn, rcp::Header::data(rcp::BytesPerMilli::NONE, rcp::Millis16::UNKNOWN));
     }

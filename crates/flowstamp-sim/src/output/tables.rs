@@ -1,4 +1,4 @@
-//! Series and flows as Arrow tables, and those as Parquet.
+//! Arrow tables of series, flows and delays, and their Parquet files.
 
 use crate::results::{DelayCurve, FlowRow, Seconds, Series, Values, flow_columns};
 use arrow_array::cast::AsArray;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 ///
-/// None that a run's results can cause; Arrow's constructors return one.
+/// None for results of a run; Arrow's constructors return one.
 pub fn series_table(series: &Series) -> Result<RecordBatch, ArrowError> {
     let mut table = Table::default();
     series.columns(&mut |name, values| table.add(name, values));
@@ -42,7 +42,7 @@ pub fn flows_table(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
     table.finish()
 }
 
-/// A table as it is filled.
+/// A table under construction.
 #[derive(Default)]
 struct Table {
     fields: Vec<Field>,
@@ -80,7 +80,8 @@ impl Table {
     }
 }
 
-/// Distributions of delays: `kind`, `name`, `min_bytes`, `max_bytes` (null where flows of all sizes count), `delay_s`, `share`.
+/// Distributions of delays: `kind`, `name`, `min_bytes`, `max_bytes` (null where flows of all sizes count), `delay_s`,
+/// `share`.
 ///
 /// # Errors
 ///
@@ -103,10 +104,10 @@ pub fn delays_table(curves: &[DelayCurve]) -> Result<RecordBatch, ArrowError> {
     ])
 }
 
-/// One table as Parquet, compressed by Snappy, which every reader knows.
+/// Writes one table as Parquet, compressed with Snappy, which every reader supports.
 pub(super) fn table_to(table: Result<RecordBatch, ArrowError>, out: &mut BufWriter<File>) -> io::Result<()> {
     let table = table.map_err(io::Error::other)?;
-    // The writer tells of a failed write in words of its own; the system's reason is kept here.
+    // The Parquet writer replaces a failed write's error by its own; `Remember` keeps the system's reason.
     let mut out = Remember { out, error: None };
     let result = write_columns(&table, &mut out, &[]);
     match out.error.take() {
@@ -115,8 +116,8 @@ pub(super) fn table_to(table: Result<RecordBatch, ArrowError>, out: &mut BufWrit
     }
 }
 
-/// A column of numbers as floats, NaN where there is none; nothing if it has no numbers. Here and not where it is asked for, as this crate is
-/// compiled for speed.
+/// Converts a column of numbers to floats, with NaN for null; `None` if it has no numbers. It is in this crate because
+/// this crate is compiled for speed.
 #[must_use]
 pub fn numbers_of(column: &dyn Array) -> Option<Float64Array> {
     let or_nan = |value: Option<f64>| value.unwrap_or(f64::NAN);
@@ -130,21 +131,21 @@ pub fn numbers_of(column: &dyn Array) -> Option<Float64Array> {
     }
 }
 
-/// A table as Parquet in memory, with words of its own beside the columns ([`parquet_notes`]).
+/// Writes a table as Parquet into memory, with key-value metadata ([`parquet_notes`]).
 ///
 /// # Errors
 ///
-/// Of a column whose type none of a run's tables has.
+/// If a column has a type that no table of a run has.
 pub fn parquet_of(table: &RecordBatch, notes: &[(String, String)]) -> Result<Vec<u8>, ParquetError> {
     let mut bytes = Vec::new();
     write_columns(table, &mut bytes, notes)?;
     Ok(bytes)
 }
 
-/// What [`parquet_of`] put beside the columns; none of what is no whole Parquet file.
+/// Reads the key-value metadata that [`parquet_of`] wrote; `None` if `bytes` is not a complete Parquet file.
 #[must_use]
 pub fn parquet_notes(bytes: Vec<u8>) -> Option<Vec<(String, String)>> {
-    // The library promises nothing of files that are damaged on purpose.
+    // The library may panic on files that are damaged on purpose.
     catch_unwind(AssertUnwindSafe(|| {
         let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).ok()?;
         let notes = reader.metadata().file_metadata().key_value_metadata()?;
@@ -154,8 +155,8 @@ pub fn parquet_notes(bytes: Vec<u8>) -> Option<Vec<(String, String)>> {
     .flatten()
 }
 
-/// Column by column, without the crate's own way from Arrow: that asks for Arrow's crates for files and selections, which
-/// take longer to compile than this, and looks each word up by its letters, which takes longer to run.
+/// Writes column by column. The crate's own Arrow writer needs Arrow's IPC and selection crates, which take longer to
+/// compile than this function. It also looks each string up by content, which takes longer to run.
 fn write_columns<W: Write + Send>(
     table: &RecordBatch,
     out: &mut W,
@@ -164,11 +165,11 @@ fn write_columns<W: Write + Send>(
     let notes = notes.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
-        // Numbers seldom repeat, and to look each one up takes longer than the rest of writing it.
+        // Numbers seldom repeat, and looking each one up would take longer than the rest of the writing.
         .set_dictionary_enabled(false)
-        // For readers that pass over what they do not want; a table is read whole.
+        // Statistics serve readers that skip parts; a table is read whole.
         .set_statistics_enabled(EnabledStatistics::None)
-        // The library's name and version would make the bytes differ between builds that give the same results.
+        // The library's name and version would change the bytes between builds that give the same results.
         .set_created_by("flowstamp".to_owned())
         .set_key_value_metadata(Some(notes.collect::<Vec<_>>()).filter(|notes| !notes.is_empty()));
     let mut fields = Vec::new();
@@ -194,7 +195,7 @@ fn write_columns<W: Write + Send>(
     let mut group = writer.next_row_group()?;
     for (field, array) in table.schema().fields().iter().zip(table.columns()) {
         let Some(mut column) = group.next_column()? else { break };
-        // Of a column that may have nulls: 0 or 1 for each row, and then the values that there are.
+        // A nullable column has a level of 0 or 1 for each row, and then the values that exist.
         let levels: Option<Vec<i16>> =
             field.is_nullable().then(|| (0..array.len()).map(|row| i16::from(array.is_valid(row))).collect());
         let levels = levels.as_deref();
@@ -205,7 +206,7 @@ fn write_columns<W: Write + Send>(
     writer.close().map(|_| ())
 }
 
-/// The values of one column, with its levels if it may have nulls.
+/// Writes the values of one column, with its levels if it is nullable.
 fn write_column(
     column: &mut SerializedColumnWriter<'_>,
     array: &ArrayRef,
@@ -234,7 +235,7 @@ fn write_column(
             let array = array.as_dictionary::<Int32Type>();
             let words: Vec<ByteArray> =
                 array.values().as_string::<i32>().iter().flatten().map(ByteArray::from).collect();
-            // Some rows at a time: what is four bytes of a row here is many there.
+            // Writes some rows at a time, because a code of four bytes expands to a long value here.
             for codes in array.keys().values().chunks(10_000) {
                 let values: Vec<ByteArray> = codes.iter().map(|code| words[*code as usize].clone()).collect();
                 column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
@@ -244,7 +245,7 @@ fn write_column(
     Ok(())
 }
 
-/// Passes bytes on and remembers the first error.
+/// Passes bytes on and keeps the first error.
 struct Remember<'a> {
     out: &'a mut BufWriter<File>,
     error: Option<io::Error>,
@@ -271,7 +272,7 @@ impl Write for Remember<'_> {
 mod tests {
     use super::*;
 
-    /// Notes come back from a whole file, and none from any that was cut or is another's.
+    /// Metadata come back from a complete file, and none from a truncated one.
     #[test]
     fn notes_are_of_whole_files() {
         let words: DictionaryArray<Int32Type> = ["a", "b", "a"].into_iter().collect();

@@ -1,11 +1,11 @@
-//! Captured packets as pcapng.
+//! Writes captured packets as pcapng.
 
 use super::frame::{frame_of, heard_of, tcp_sequence};
 use crate::results::{CapturedCell, CapturedPacket, Recorded, Results};
 use flowstamp_wire::{frame, pcapng, radio};
 use std::io::{self, Write};
 
-/// What a cell's interface says of itself.
+/// Description of a cell's interface in the file.
 fn description(cell: &CapturedCell) -> String {
     let written = (radio::DATA_HEADER_LEN + radio::LLC_LEN + radio::FCS_LEN) as u64;
     let differs = if cell.overhead == written {
@@ -16,11 +16,11 @@ fn description(cell: &CapturedCell) -> String {
     format!("all frames of the cell, at their beginning{differs}")
 }
 
-/// The captured packets as pcapng, one interface for each link and each cell that was recorded.
+/// Writes the captured packets as pcapng, with one interface for each captured link and cell.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// I/O errors of `out`.
 pub fn trace_to(results: &Results, out: impl Write) -> io::Result<()> {
     let capture = &results.capture;
     let mut writer = pcapng::Writer::of_links(out, &capture.links)?;
@@ -54,7 +54,7 @@ pub fn trace_to(results: &Results, out: impl Write) -> io::Result<()> {
     writer.finish().map(|_| ())
 }
 
-/// Where a packet's headers are written.
+/// Buffers for a packet's headers.
 struct Headers {
     bytes: [u8; frame::MAX_LEN],
     sack: Vec<(u32, u32)>,
