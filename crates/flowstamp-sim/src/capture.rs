@@ -1,4 +1,4 @@
-//! Records packets whose transmission begins, and frames on the air of cells, until it has enough.
+//! Captures packets as their transmission begins, and frames on the air of cells, up to a limit.
 
 use crate::medium::dcf::{Kind, Transmission};
 use crate::packet::{
@@ -10,39 +10,40 @@ use crate::scenario::Scenario;
 use crate::scenario::wireless::Standard;
 use flowstamp_laws::units::Time;
 
-/// The user of a flow's slot, as a capture knows it.
+/// The flow that uses a slot, for captures.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct User {
-    /// Which user it is; see [`Packet::generation`].
+    /// Generation of the slot; see [`Packet::generation`].
     pub generation: u16,
     /// Number of the flow in the results.
     pub record: u32,
     /// Packets to transfer; `u32::MAX` for endless.
     pub packets: u32,
-    /// Size of the last packet.
+    /// Size of the last packet, bytes.
     pub last_size: u16,
 }
 
-/// What is recorded, and may still be.
+/// Captured packets and frames, and how many more may be captured.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     captured: Captured,
-    /// How many packets of each link, and then of each cell's frames, may still be recorded; none if nothing is recorded at all.
+    /// How many more packets of each link, and then frames of each cell, may be captured. Empty if nothing is captured
+    /// at all.
     left: Vec<u32>,
     most: u32,
     packet_bytes: u32,
     users: Vec<User>,
 }
 
-/// Whether the scenario wants this link or cell to be recorded: all that it names; without names, links and cells, but no interface,
-/// whose packets are in its cell's frames.
+/// Whether the scenario captures this link or cell. It captures all that it names. Without names it captures links and
+/// cells, but no interfaces, because a cell's frames contain their packets.
 pub fn wanted(scenario: &Scenario, name: &str, interface: bool) -> bool {
     let names = scenario.capture.as_ref().map(|c| c.links.as_ref());
     names.is_some_and(|names| names.map_or(!interface, |names| names.iter().any(|n| n == name)))
 }
 
 impl Capture {
-    /// A capture of up to `most` packets on links of these names.
+    /// Makes a capture of up to `most` packets on links of these names.
     #[must_use]
     pub fn new(links: Vec<String>, most: u32, packet_bytes: u32) -> Self {
         let left = vec![most; links.len()];
@@ -50,7 +51,7 @@ impl Capture {
         Self { captured, left, most, packet_bytes, users: Vec::new() }
     }
 
-    /// Frames of this cell are recorded too; returns its number here.
+    /// Adds the frames of a cell to the capture. Returns the cell's number in it.
     pub fn add_cell(&mut self, plan: &CellPlan) -> u32 {
         let number = self.captured.cells.len() as u32;
         let params = &plan.params;
@@ -64,7 +65,7 @@ impl Capture {
         number
     }
 
-    /// A slot has a new user.
+    /// Takes note that a new flow uses a slot.
     pub fn open(&mut self, slot: u32, user: User) {
         if self.left.is_empty() {
             return;
@@ -76,10 +77,10 @@ impl Capture {
         self.users[slot] = user;
     }
 
-    /// The transmission of `packet` began on `link`.
+    /// Captures `packet`, whose transmission on `link` began at `time`.
     pub fn record(&mut self, link: u32, time: Time, packet: &Packet, sacks: &SackPool) {
-        // Links are looked at when there is a reason to, not in the order of time: each may fill the capture alone, and
-        // the first packets of all are picked at the end.
+        // Links do not report packets in the order of time. So each link may fill the capture alone, and `finish` picks
+        // the first packets of all.
         if self.left[link as usize] == 0 {
             return;
         }
@@ -89,7 +90,7 @@ impl Capture {
         }
     }
 
-    /// A frame has been on the air of a cell; `packet` is what it carries, on its way by `link`.
+    /// Captures a frame on the air of a cell. `packet` is its content, on its way over `link`.
     pub fn record_frame(
         &mut self,
         cell: u32,
@@ -107,7 +108,7 @@ impl Capture {
         self.captured.frames.push(CapturedFrame { cell, sent, packet });
     }
 
-    /// A packet as captures have it; `None` if its flow is over and its slot has another user.
+    /// Converts a packet; `None` if its flow has ended and another flow uses its slot.
     fn seen(&self, link: u32, time: Time, packet: &Packet, sacks: &SackPool) -> Option<CapturedPacket> {
         let user = self.users[packet.flow as usize];
         (user.generation == packet.generation).then(|| CapturedPacket {
@@ -135,7 +136,7 @@ impl Capture {
         })
     }
 
-    /// What was recorded, in the order of time.
+    /// Returns what was captured, in the order of time.
     #[must_use]
     pub fn finish(mut self) -> Captured {
         self.captured.packets.sort_by_key(|p| (p.time_ps, p.link));

@@ -1,4 +1,4 @@
-//! Samples over time.
+//! Samples of links, groups, flows, laws and cells over time.
 
 use crate::fabric::Fabric;
 use crate::host::Hosts;
@@ -9,10 +9,10 @@ use crate::scenario::{Probes, Scenario};
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
 
-/// Samples in a run whose scenario sets no interval.
+/// Number of samples in a run whose scenario sets no interval.
 const DEFAULT_SAMPLES: u64 = 100;
 
-/// Takes samples at fixed intervals.
+/// Takes samples at a fixed interval.
 #[derive(Clone, Debug)]
 pub struct Probe {
     every: Time,
@@ -26,7 +26,7 @@ pub struct Probe {
     stations: Vec<Stats>,
     /// Busy time of each cell.
     cells: Vec<Time>,
-    /// The first key of each kind, in the order of [`Probe::sample`].
+    /// The series' keys exist: the first sample makes them.
     keys_made: bool,
 }
 
@@ -39,7 +39,7 @@ struct LinkMark {
 }
 
 impl Probe {
-    /// A probe as the scenario asks for; `None` if it asks for nothing.
+    /// Makes the probe that the scenario asks for; `None` if it asks for nothing.
     pub fn new(scenario: &Scenario, net: &Fabric, hosts: &Hosts) -> Option<Self> {
         let what = scenario.probes.clone();
         let cells = what.cells && net.cells().stations().next().is_some();
@@ -79,11 +79,11 @@ impl Probe {
         self.series
     }
 
-    /// A link's counters begin again at zero after having stood at `sent`, `drops`, `marks` and `integral`: what the
-    /// running interval had of them before is carried over.
+    /// Follows the restart of a link's counters, which stood at `sent` and `stats`. The part of the current interval
+    /// before the restart is carried over.
     pub fn restart_link(&mut self, number: usize, sent: f64, stats: &LinkStats) {
         let mark = &mut self.links[number];
-        // Wrapping, as the counters' differences are.
+        // Wrapping arithmetic, because the differences of counters wrap too.
         *mark = LinkMark {
             sent: mark.sent - sent,
             drops: mark.drops.wrapping_sub(stats.drops),
@@ -92,7 +92,7 @@ impl Probe {
         };
     }
 
-    /// Takes one sample of everything; returns when the next is due.
+    /// Takes one sample of everything. Returns the time of the next one.
     pub fn sample(&mut self, net: &Fabric, hosts: &Hosts) -> Time {
         let now = net.now;
         let probes = &self.what;
@@ -126,7 +126,7 @@ impl Probe {
     }
 }
 
-/// Appends the rows of one sample; each sample has the same keys in the same order.
+/// Appends the rows of one sample. Each sample has the same keys in the same order.
 struct Rows<'a> {
     series: &'a mut Series,
     at: u32,
@@ -137,7 +137,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// What links did since `marks`, which move on.
+    /// Samples links: the difference to `marks`, which are then updated.
     fn links(&mut self, net: &Fabric, marks: &mut [LinkMark]) {
         for ((port, line), mark) in net.routers().zip(marks) {
             let Laws { name, stats, capacity, .. } = port.laws();
@@ -163,7 +163,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Flows known before the run, which keep their slots; web flows are seen as a group.
+    /// Samples planned flows, which keep their slots. Flows that arrive during the run are sampled only as a group.
     fn flows(&mut self, hosts: &Hosts, marks: &mut [u64], packet_bytes: f64) {
         for (flow, mark) in hosts.flows.iter().zip(marks) {
             let record = &hosts.records[flow.record as usize];

@@ -1,4 +1,4 @@
-//! The loop: takes events in their order and tells fabric and hosts of them.
+//! The event loop: takes events in order and passes them to fabric and hosts.
 
 use crate::change;
 use crate::clock::Clock;
@@ -25,39 +25,38 @@ pub use view::{LinkView, SenderView};
 /// Events between two calls of the progress function.
 const EVENTS_PER_TICK: u64 = 1 << 16;
 
-/// A run that was told to stop.
+/// The progress function stopped the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
-/// Why a step was not made.
+/// Why a step did not finish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepError {
-    /// The progress function stopped it on the way; it can go on.
+    /// The progress function stopped the step; the run can go on.
     Stopped,
-    /// What was asked for cannot be.
+    /// The request is invalid.
     Refused(ScenarioError),
 }
 
-/// A packet on a link, to be drawn: whose it is, and where.
+/// A packet on a link, for drawing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
-    /// Its flow's group, as in [`Simulation::groups`].
+    /// Number of the flow's group, in the order of [`Simulation::groups`].
     pub group: u32,
-    /// It is data; acks and what opens or ends a flow are not.
+    /// The packet is data: no ack, SYN or FIN.
     pub data: bool,
-    /// How much of the way to the link's end is behind it, 0 to 1; `None` if it has not left the transmitter.
+    /// Fraction of the propagation delay that has passed, 0 to 1; `None` if the packet has not left the transmitter.
     pub part: Option<f64>,
 }
 
-/// A laid-out network, ready to run or in the middle of it.
+/// A laid-out network, before or during its run.
 ///
-/// However a run is cut into steps, its results are the same to the bit: what is pending and what is known are all there
-/// is, and looking on changes neither.
+/// Results are the same to the bit however a run is cut into steps: observation changes no state.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// As it began, but for what was set since.
+    /// The loaded scenario, with the values set during the run.
     loaded: Loaded,
-    /// As it began.
+    /// The scenario at the beginning.
     scenario: Scenario,
     changes: Vec<Change>,
     assumed: Named<String>,
@@ -66,24 +65,25 @@ pub struct Simulation {
     net: Fabric,
     hosts: Hosts,
     probe: Option<Probe>,
-    /// [`Time::MAX`] if there is none.
+    /// Time of the next sample; [`Time::MAX`] if there is none.
     next_probe: Time,
-    /// When flows take other routes, and how often they have.
+    /// Changes of routes, in the order of time.
     reroutes: Vec<Reroute>,
     rerouted: usize,
-    /// The last instant before hosts are looked at, by a probe or the end of warm-up, or take other routes.
+    /// The last instant before hosts are observed (by a probe or the end of warm-up) or take other routes. Hosts may
+    /// run ahead until then.
     unseen: Time,
-    /// Events handled.
+    /// Number of events handled.
     events: u64,
-    /// Wall-clock and CPU time so far.
+    /// Wall and CPU time so far.
     took: (Duration, Duration),
 }
 
 impl Simulation {
-    /// Lays out `loaded`; `seed` replaces the scenario's.
+    /// Lays out the network of `loaded`. `seed` replaces the scenario's.
     ///
     /// # Errors
-    /// Whatever cannot be, in one line.
+    /// One line for the first thing that is wrong.
     pub fn new(loaded: &Loaded, seed: Option<u64>) -> Result<Self, ScenarioError> {
         let mut scenario = loaded.scenario.clone();
         scenario.seed = seed.unwrap_or(scenario.seed);
@@ -142,8 +142,8 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// The same simulation without the engine's short cuts, so that a test can tell that they change nothing: each packet
-    /// goes from link to link by an event of its own.
+    /// Returns the simulation without the engine's optimisations, so that a test can check that they change no result:
+    /// each packet moves from link to link by an event of its own.
     #[doc(hidden)]
     #[must_use]
     pub fn one_by_one(mut self) -> Self {
@@ -166,10 +166,10 @@ impl Simulation {
         Ok(self.finish())
     }
 
-    /// Runs on to `until`: everything that happens up to and at that instant has happened then. `tick` as in [`Self::run`].
+    /// Runs on until `until`, including the events of that instant. `tick` is as in [`Self::run`].
     ///
     /// # Errors
-    /// [`StepError::Stopped`] if `tick` said so, [`StepError::Refused`] for a time that has gone by or is beyond the
+    /// [`StepError::Stopped`] if `tick` said so, [`StepError::Refused`] if `until` is in the past or after the
     /// scenario's end.
     pub fn run_until(
         &mut self,
@@ -187,10 +187,10 @@ impl Simulation {
         self.advance(until, tick).map_err(|Stopped| StepError::Stopped)
     }
 
-    /// The results as if the run ended now. It can go on as if nothing had been asked.
+    /// The results as if the run ended now. The run can go on unchanged.
     ///
     /// # Errors
-    /// During warm-up there is nothing to tell.
+    /// During warm-up there are no statistics yet.
     pub fn results(&self) -> Result<Results, ScenarioError> {
         let (now, warmup) = (self.net.now, self.scenario.warmup);
         if now <= warmup {
@@ -200,7 +200,7 @@ impl Simulation {
         Ok(self.clone().finish())
     }
 
-    /// The samples that were taken after `since`.
+    /// The samples taken after `since`.
     #[must_use]
     pub fn series_since(&self, since: Time) -> Series {
         self.probe.as_ref().map_or_else(Series::default, |probe| probe.series().since(since.as_secs_f64()))
@@ -216,7 +216,8 @@ impl Simulation {
         self.net.routers().map(|(port, _)| port.laws().name.as_str())
     }
 
-    /// The packets on a router link, the next to arrive first, and behind them those that wait. Nothing if there is no such link.
+    /// The packets on a router link in the order of arrival, followed by the queued packets. Empty if there is no such
+    /// link.
     pub fn crossing(&self, link: &str) -> Vec<Crossing> {
         let Some((port, line)) = self.net.routers().find(|(port, _)| port.laws().name == link) else {
             return Vec::new();
@@ -239,11 +240,12 @@ impl Simulation {
         in_line.chain(before_it).collect()
     }
 
-    /// Sets a value of the scenario from now on; `text` is TOML, or else a string. Links' rates, delays and
-    /// buffers, data rates of a cell's stations, parameters of router laws and of senders that are told, and the start and stop of flows can change in mid-run.
+    /// Sets a value of the scenario from now on. `text` is TOML, or else a string. These values can change during a
+    /// run: rates, delays and buffers of links, data rates of a cell's stations, parameters of router laws and of told
+    /// senders, and the start and stop of flows.
     ///
     /// # Errors
-    /// One line for a key that cannot change, or a value that cannot be; nothing has changed then.
+    /// One line for a key that cannot change, or for an invalid value. Nothing has changed then.
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), ScenarioError> {
         self.loaded = change::apply(&mut self.net, &mut self.hosts, &self.loaded, key, text)
             .map_err(|e| e.at("set"))?;
@@ -271,7 +273,7 @@ impl Simulation {
                 self.hosts.audit(&self.net);
             }
             if tick(Progress { simulated: self.net.now, duration, events: self.events }).is_break() {
-                // Who looks on now is to see one instant: all come to where the foremost are.
+                // An observer must see one instant, so all flows advance to the time that the foremost have reached.
                 let foremost = self.net.now.max(self.net.reached);
                 self.run_events(foremost, u64::MAX);
                 self.net.now = foremost;
@@ -286,7 +288,7 @@ impl Simulation {
         stopped
     }
 
-    /// Handles up to `limit` events; true if none is left up to `end`.
+    /// Handles up to `limit` events. Returns true if none is left up to `end`.
     fn run_events(&mut self, end: Time, limit: u64) -> bool {
         for _ in 0..limit {
             let Some((time, source)) = self.net.events.pop_until(end) else { return true };
@@ -325,7 +327,7 @@ impl Simulation {
         false
     }
 
-    /// All that is not a delivery.
+    /// Handles every event that is not a delivery.
     fn dispatch(&mut self, class: Class, number: u32) {
         let (net, hosts) = (&mut self.net, &mut self.hosts);
         match class {
@@ -359,7 +361,7 @@ impl Simulation {
         }
     }
 
-    /// Until when nobody looks at hosts.
+    /// The last instant before hosts are observed or take other routes.
     fn unseen(&self) -> Time {
         let warmup = self.scenario.warmup;
         let look = if self.net.now < warmup { warmup.min(self.next_probe) } else { self.next_probe };
@@ -367,7 +369,7 @@ impl Simulation {
         look.min(reroute).saturating_sub(Time::from_ps(1))
     }
 
-    /// Flows take other routes.
+    /// Applies the next change of routes.
     fn reroute(&mut self) {
         if let Some(reroute) = self.reroutes.get(self.rerouted) {
             self.hosts.reroute(&self.net, reroute);

@@ -1,4 +1,4 @@
-//! What laws may use and none of the registry's uses yet, from end to end: a law's bits, a queue's timer and its ears.
+//! End-to-end tests of interfaces that no registered law uses yet: a law's bits, a queue's timer and its events.
 
 use super::*;
 use crate::{Format, load};
@@ -18,7 +18,7 @@ fn go_on(sim: &mut Simulation, until: Time) {
     sim.run_until(until, &mut |_| ControlFlow::Continue(())).expect("nobody stops it");
 }
 
-/// Runs one flow whose sender and router have scripts: what the router wrote, and what acks told the sender.
+/// Runs one flow with a scripted sender and router. Returns what the router wrote, and what acks told the sender.
 #[expect(clippy::type_complexity, reason = "the scripts' own records")]
 fn bits_under(delayed_acks: bool) -> (Vec<(u16, u16, Stamp)>, Vec<(u32, u16, Stamp)>) {
     let mut sim = lay_out(&format!(
@@ -71,7 +71,7 @@ fn a_delayed_ack_has_the_newest_bits_and_its_packets_stamps_merged() {
 
 #[test]
 fn a_queue_law_hears_its_timer_departures_and_capacity() {
-    // CoDel's link: one whose queue law hears of departures.
+    // A link with CoDel, so that the queue law hears of departures.
     let mut sim = lay_out(
         "duration = '1s'\n\
          [dumbbell]\nrate = '8Mbps'\nrtt = '20ms'\nbuffer = '100kB'\nqueue = 'codel'\n\
@@ -80,7 +80,7 @@ fn a_queue_law_hears_its_timer_departures_and_capacity() {
     let view =
         QueueView { limit: Limit::Bytes(100_000), capacity: Rate::from_mbps(8.0), mean_packet_bytes: 1000 };
     let mut law = scripted::Queue::new(&NoParams {}, &view);
-    // The third is none: a timer that stands still would stop time.
+    // The third time is in the past: such a timer must not stop simulated time.
     law.timer =
         vec![Time::from_millis(10), Time::from_micros(10_001), Time::from_millis(2), Time::from_millis(400)];
     let first = law.first_timer().expect("it has one");
@@ -94,7 +94,7 @@ fn a_queue_law_hears_its_timer_departures_and_capacity() {
     let after = Time::from_micros(10_001) + Time::from_ps(1);
     assert_eq!(fired, [Time::from_millis(10), Time::from_micros(10_001), after, Time::from_millis(400)]);
     assert_eq!(law.capacities, [Rate::from_mbps(4.0)]);
-    // In the order of arrival, each as it arrived and as long after as it waited.
+    // Departures are in the order of arrival, with the same packets, and each sojourn time is exact.
     assert!(law.left.len() > 200, "{}", law.left.len());
     for (arrived, left) in law.arrived.iter().zip(&law.left) {
         assert_eq!((arrived.size, arrived.flow), (left.size, left.flow));

@@ -1,40 +1,40 @@
-//! What whoever governs a run may look at between two steps, without the cost of [`Simulation::results`].
+//! Observations of a run between two steps, without the cost of [`Simulation::results`].
 
 use super::Simulation;
 use flowstamp_laws::sender::{SenderLaw, Tally};
 use flowstamp_laws::units::{Rate, Time};
 
-/// A router link: what observations are scaled by.
+/// A router link: the values by which observations are scaled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkView<'a> {
     /// The link's name.
     pub name: &'a str,
-    /// The mean rate of the whole run, with the changes so far; of a trace the mean of one period.
+    /// Mean rate over the whole run, including changes so far; for a trace, the mean of one period.
     pub mean_rate: Rate,
-    /// Bytes that the buffer holds.
+    /// Buffer size, bytes.
     pub buffer_bytes: f64,
 }
 
-/// Counts of a flow whose law is told, since the flow began. The differences between two steps are what happened in one.
+/// Counts of a flow with a told law, since the flow began. The difference between two steps is what happened in one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SenderView<'a> {
-    /// Its group.
+    /// Name of the group.
     pub group: &'a str,
-    /// Its number in the group.
+    /// Number within the group.
     pub index: u32,
-    /// The group's round-trip time without queues, as the scenario states it (for several, their mean).
+    /// Propagation round-trip time of the group as the scenario states it, seconds; the mean if there are several.
     pub path_rtt_s: f64,
-    /// Packets sent, those sent again among them.
+    /// Packets sent, including retransmissions.
     pub sent: u64,
-    /// Packets lost, as far as they have been sent again: without those that were sent again in vain, as D-SACK (RFC 2883) tells.
+    /// Packets lost and retransmitted. Spurious retransmissions, which D-SACK reports (RFC 2883), are left out.
     pub lost: u64,
-    /// Packets that the sender knows to have arrived.
+    /// Packets that the sender knows to be delivered.
     pub delivered: u64,
     /// Bytes of payload in a full packet.
     pub payload_bytes: u64,
     /// Acks, marks and round-trip times.
     pub tally: Tally,
-    /// The least round-trip time so far, zero before the first.
+    /// Minimum round-trip time so far; zero before the first sample.
     pub min_rtt: Time,
 }
 
@@ -52,7 +52,7 @@ impl Simulation {
         })
     }
 
-    /// The flows whose law is told, but for groups whose flows come and go.
+    /// The flows with a told law, except groups whose flows arrive during the run.
     pub fn sender_views(&self) -> impl Iterator<Item = SenderView<'_>> {
         let (hosts, payload_bytes) = (&self.hosts, self.scenario.payload());
         hosts.flows.iter().filter_map(move |flow| {
