@@ -67,7 +67,7 @@ pub struct Pins {
     root: PathBuf,
 }
 
-/// Does it.
+/// Runs a `router` command.
 pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Attach(arguments) => attach::attach(arguments),

@@ -62,11 +62,11 @@ enum Scheduler {
     Htb,
 }
 
-/// Room for packets where none is asked for, and for ten large ones on slow links.
+/// Default buffer: what the link carries in this time, and at least ten large packets on slow links.
 const DEFAULT_BUFFER: Time = Time::from_millis(100);
 const LEAST_DEFAULT_BUFFER: u64 = 15_140;
 
-/// Does it.
+/// Runs `router attach`.
 pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interface = &arguments.interface;
     let law::Given { spec, eta, min_interval } =
@@ -97,7 +97,7 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             }),
         }),
     };
-    // What was asked wrongly is said before anything is touched.
+    // Reports wrong arguments before anything changes.
     Link { limit: Some(Limit::Bytes(1)), ..wanted.clone() }.translate(1, 14)?;
     let listener = arguments.metrics.map(metrics::listen).transpose()?;
     let lock = pins::prepare(&interface.pins.root)?;
@@ -112,7 +112,7 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The same, with a directory for pins, and nobody else at it.
+/// Attaches the router; the caller holds the lock on the directory of pins.
 fn attach_prepared(interface: &Interface, law: &Law, mut wanted: Link) -> anyhow::Result<ExitCode> {
     pins::enter(interface)?;
     let (ifindex, link_bytes) = pins::look_up(&interface.name)?;
@@ -130,7 +130,7 @@ fn attach_prepared(interface: &Interface, law: &Law, mut wanted: Link) -> anyhow
     let interrupted = staged::recover(&directory)?;
     let old = pinned_config(&directory);
     let root = match htb::root(&socket, ifindex)? {
-        // Made by nobody whose pins are here.
+        // Our handles, but no pins of ours: something else made these classes.
         root if root.is_ours() && !owned => htb::Root::Other("htb".into()),
         root => root,
     };
@@ -152,7 +152,7 @@ fn attach_prepared(interface: &Interface, law: &Law, mut wanted: Link) -> anyhow
         .and_then(|()| put_on(interface, &directory, &mut skeleton, ifindex, &wanted))
         .and_then(|()| Ok(staged::exchange(&directory)?));
     if let Err(error) = done {
-        // As it was, as far as it can be.
+        // Restores the previous state as far as possible.
         if wanted.share.is_some() && !root.is_ours() {
             let _ = htb::remove(&socket, ifindex);
         }
@@ -161,19 +161,19 @@ fn attach_prepared(interface: &Interface, law: &Law, mut wanted: Link) -> anyhow
     }
     if root.is_ours() && wanted.share.is_none() {
         htb::remove(&socket, ifindex)?;
-        // The kernel's own choice has come back only now.
+        // The kernel's default root exists only from here on, so it is checked now.
         if let Err(refusal) = htb::check(&interface.name, &htb::root(&socket, ifindex)?, false) {
             pins::remove(&directory)?;
             let _ = staged::discard(&directory);
             return Err(refusal.into());
         }
     }
-    // Last of all: what is pinned there says that classes are ours.
+    // Removed last, because these pins say that the classes are ours.
     staged::discard(&directory)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The police is told anew what its router is, and comes behind it.
+/// Detaches the police, whose settings depend on the old router and which must run after the new one.
 fn end_police(interface: &Interface) -> anyhow::Result<()> {
     let policed = pins::of_police(interface);
     if policed.exists() {
@@ -183,13 +183,14 @@ fn end_police(interface: &Interface) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether pins say that classes of the interface are ours, also those of an `attach` that was killed.
+/// Whether pins say that the interface's classes are ours. Includes the pins of an `attach` that was killed.
 fn owns_classes(directory: &Path) -> bool {
     let owns = |directory: &Path| pinned_config(directory).is_some_and(|c| c.share != 0);
     owns(directory) || owns(&staged::beside(directory))
 }
 
-/// Makes the classes that are wanted, of what there is. Until all of the router is in place, its pins beside it say whose they are.
+/// Creates or changes the requested classes. Until the router is complete, the staged pins say that the
+/// classes are ours.
 fn arrange(
     name: &str,
     socket: &Socket,
@@ -206,7 +207,7 @@ fn arrange(
         buffer_bytes: share.buffer.get(),
     };
     let made = match root {
-        // What waits in them stays.
+        // Queued packets stay.
         htb::Root::Ours => htb::change_all(socket, ifindex, &split),
         htb::Root::Part => htb::remove(socket, ifindex).and_then(|()| htb::make(socket, ifindex, &split)),
         _ => htb::make(socket, ifindex, &split),
@@ -216,7 +217,7 @@ fn arrange(
     })
 }
 
-/// Pins the law's maps in `new`.
+/// Pins the law's maps in the directory `new`.
 fn stage(new: &Path, skeleton: &mut program::RouterSkel<'_>, wanted: &Link) -> anyhow::Result<()> {
     if let Some(shared) = &wanted.share {
         let rate = wanted.rate.unwrap_or(Rate::ZERO);
@@ -233,7 +234,7 @@ fn stage(new: &Path, skeleton: &mut program::RouterSkel<'_>, wanted: &Link) -> a
     Ok(())
 }
 
-/// Starts the law, and puts its programs where packets leave, and come in, in place of those pinned in `directory` if these are there.
+/// Starts the law and attaches its programs, in place of those pinned in `directory` if there are any.
 fn put_on(
     interface: &Interface,
     directory: &Path,
@@ -259,7 +260,7 @@ fn put_on(
     Ok(())
 }
 
-/// Takes classes away that `attach` has made; where the interface has gone, they have gone with it.
+/// Removes the classes that `attach` made. If the interface is gone, so are its classes.
 fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
     if !owns_classes(&pins::directory(interface)) {
         return Ok(());
@@ -275,12 +276,12 @@ fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Undoes it; also for an interface that is gone.
+/// Runs `router detach`, which also works for an interface that is gone.
 pub fn detach(interface: &Interface) -> anyhow::Result<ExitCode> {
     bpffs::check_owners(&interface.pins.root)?;
     let directory = pins::directory(interface);
     let directories = [pins::of_police(interface), staged::beside(&directory), directory];
-    // Nothing is created in order to take something away.
+    // Creates nothing if there is nothing to remove.
     if !directories.iter().any(|d| d.exists()) {
         // SAFETY: no arguments.
         if unsafe { libc::geteuid() } != 0 {

@@ -1,4 +1,5 @@
-//! `router bench`: what a packet costs, by BPF_PROG_RUN with many repetitions, and what the law does to it.
+//! `router bench`: measures the cost of a packet with repeated BPF_PROG_RUN, and counts the law's operations
+//! per packet.
 
 use super::operations::{self, Operations};
 use super::program::{Link, Share, load, types};
@@ -24,7 +25,7 @@ pub struct Arguments {
     runs: u32,
 }
 
-/// One program on one packet.
+/// Time per run of one program on one packet.
 #[derive(Serialize)]
 struct Measured {
     name: String,
@@ -33,15 +34,15 @@ struct Measured {
     max_ns: f64,
 }
 
-/// `--json`.
+/// The document of `--json`.
 #[derive(Serialize)]
 struct Document {
     programs: Vec<Measured>,
-    /// What RCP's law does for each packet.
+    /// Operations of RCP's law per packet.
     rcp: Operations,
 }
 
-/// An Ethernet frame with TCP and `options` of it, over IPv4 without any.
+/// An Ethernet frame with IPv4 without options and TCP with `options`.
 fn frame(options: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     let total = 20 + 20 + options.len() as u16 + 1000;
@@ -54,7 +55,7 @@ fn frame(options: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// As Linux sends them: timestamps first, then a stamp that no router lowers.
+/// TCP options in Linux's order: timestamps, then a stamp that no router lowers.
 fn options(law: &Law) -> Vec<u8> {
     let mut o = vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
     o.extend(law.stamped(law.least));
@@ -77,7 +78,7 @@ fn measure(
     Ok(Measured { name, median_ns: ns[ns.len() / 2], min_ns: ns[0], max_ns: ns[ns.len() - 1] })
 }
 
-/// Measures it.
+/// Runs `router bench`.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut results = Vec::new();
     let shared = Share { own_weight: 0.5, buffer: Bytes::new(1_000_000) };
@@ -88,7 +89,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let limit = Some(Limit::Bytes(1_000_000));
         let link = Link { law: spec, rate, limit, eta, min_interval, half_duplex: false, share };
         let (config, mut first) = link.translate(1, 14)?;
-        // Every packet finds something to be given and taken.
+        // Full pools, so that each packet is given and taken some feedback.
         first.xcp.give = types::fs_gain { mantissa: 1 << 20, shift: 10 };
         first.xcp.take = first.xcp.give;
         first.xcp.residue_pos_q16 = u64::MAX >> 2;

@@ -1,4 +1,5 @@
-//! The classes of an interface that its law shares: two leaves of an `htb` root, held to the link's rate together.
+//! The classes of an interface whose link is shared: two leaves of an `htb` root, which together are limited
+//! to the link's rate.
 //!
 //! ```text
 //!   4653: htb, default 2        "FS"
@@ -7,7 +8,7 @@
 //!        \_ 4653:2   other      rate C w_T, ceil C      4655: bfifo
 //! ```
 //!
-//! Rates and limits are what `router share` changes. The handles are in bpf/router.bpf.c, too.
+//! `router share` changes the rates and limits. bpf/router.bpf.c has the same handles.
 
 use crate::netlink::{
     Object, RTM_DELQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, Socket, TC_H_INGRESS, TC_H_ROOT,
@@ -35,36 +36,36 @@ const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
 const HTB_VERSION: u32 = 3;
 const LINKLAYER_ETHERNET: u8 = 1;
-/// Times in requests are counted in these.
+/// Unit of times in requests, in nanoseconds.
 const TICK_NS: f64 = 64.0;
 
-/// A full frame with two VLAN tags.
+/// Size of a full frame with two VLAN tags.
 const FRAME_BYTES: f64 = 1522.0;
 
-/// Roots whose own backlog is always zero, as what waits is counted in their children or for each CPU.
+/// Roots whose own backlog is always zero, because their children or per-CPU queues count it.
 pub const BLIND: [&str; 4] = ["mq", "mqprio", "taprio", "pfifo_fast"];
 
-/// What is at an interface's root.
+/// The root queueing discipline of an interface.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Root {
-    /// The kernel's own choice, of this kind.
+    /// The kernel's default, with its kind.
     Default(String),
     /// The classes of this module.
     Ours,
-    /// What is left of them: somebody took some away, or made them and was killed.
+    /// An incomplete set of them, because some were removed or `attach` was killed.
     Part,
-    /// Somebody's.
+    /// Another program's or the user's, with its kind.
     Other(String),
 }
 
 impl Root {
-    /// Whether this module made it, so that it may be taken away if pins say so.
+    /// Whether this module made it. It may then be removed if pins say that it is ours.
     pub fn is_ours(&self) -> bool {
         matches!(self, Self::Ours | Self::Part)
     }
 }
 
-/// Looks at it.
+/// Reads the root queueing discipline of an interface.
 pub fn root(socket: &Socket, index: u32) -> io::Result<Root> {
     let (mut kind, mut handle, mut leaves) = (String::new(), 0, 0);
     socket.qdiscs(index, |qdisc| {
@@ -78,14 +79,15 @@ pub fn root(socket: &Socket, index: u32) -> io::Result<Root> {
     Ok(match handle {
         ROOT if kind == "htb" && leaves == CLASSES => Root::Ours,
         ROOT if kind == "htb" => Root::Part,
-        // Who sets one up gets a handle, or names one.
+        // Every explicitly created one has a handle.
         0 => Root::Default(kind),
         _ => Root::Other(kind),
     })
 }
 
-/// What may wait at an interface at the most, where its queueing disciplines say so: that of a FIFO or a token bucket at the root, or of
-/// the one such leaf there is. Limits of others (fq_codel) are no length that their queue is to reach.
+/// The maximum queue of an interface, if its queueing disciplines have one: the limit of a FIFO or token
+/// bucket at the root, or of the only such leaf. Limits of other kinds (fq_codel) are not lengths that a
+/// queue is meant to reach.
 pub fn limit(socket: &Socket, index: u32) -> io::Result<Option<Limit>> {
     let (mut of_root, mut of_leaves) = (None, Vec::new());
     socket.qdiscs(index, |qdisc| {
@@ -104,13 +106,13 @@ fn limit_of(kind: &str, options: &[u8]) -> Option<Limit> {
         // `struct tc_fifo_qopt`.
         "bfifo" => u32_at(options, 0).map(|bytes| Limit::Bytes(bytes.into())),
         "pfifo" | "pfifo_head_drop" => u32_at(options, 0).map(Limit::Packets),
-        // `struct tc_tbf_qopt`: after two `struct tc_ratespec`.
+        // The limit in `struct tc_tbf_qopt`, after two `struct tc_ratespec`.
         "tbf" => u32_at(attribute(options, TCA_TBF_PARMS)?, 24).map(|bytes| Limit::Bytes(bytes.into())),
         _ => None,
     }
 }
 
-/// Whether the root is an `htb` with this class: no other root, and no other class, takes packets by their priority.
+/// Whether the root is an `htb` with this class. Only such a class receives packets by their priority.
 pub fn has_class(socket: &Socket, index: u32, class: u32) -> io::Result<bool> {
     let mut is_root = false;
     socket.qdiscs(index, |qdisc| {
@@ -125,7 +127,7 @@ pub fn has_class(socket: &Socket, index: u32, class: u32) -> io::Result<bool> {
     }
 }
 
-/// Refuses a root that classes cannot replace, or, without classes, one that shows no queue.
+/// Refuses a root that classes must not replace or, without classes, a root whose backlog always reads zero.
 pub fn check(name: &str, root: &Root, wants_classes: bool) -> Result<(), Refusal> {
     match root {
         Root::Other(kind) if wants_classes => Err(Refusal(format!(
@@ -148,7 +150,7 @@ pub struct Split {
     /// C, bytes/s.
     pub capacity: f64,
     pub weights: [f64; CLASSES],
-    /// What each class may expect of the link: its queue is that part of the buffer.
+    /// Each class's expected share of the link, which is also its share of the buffer.
     pub shares: [f64; CLASSES],
     pub buffer_bytes: u64,
 }
@@ -160,7 +162,8 @@ fn kind(name: &str, options: &[u8]) -> Vec<u8> {
     attributes
 }
 
-/// `struct tc_htb_opt` of a class with `rate` of its own, bytes/s, and `ceil` with what others leave.
+/// `struct tc_htb_opt` of a class with a guaranteed `rate`, in bytes/s, and up to `ceil` if others leave
+/// capacity.
 fn class(rate: f64, ceil: f64) -> Vec<u8> {
     let rate = rate.max(1.0);
     let mut parameters = Vec::with_capacity(44);
@@ -168,13 +171,13 @@ fn class(rate: f64, ceil: f64) -> Vec<u8> {
         parameters.extend([0, LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0]);
         parameters.extend((rate.min(f64::from(u32::MAX)) as u32).to_ne_bytes());
     }
-    // At a time: a millisecond's worth, and room for two frames; what timers need at high rates, and no more than that.
+    // Burst: 1 ms at `ceil`, and at least two frames. Timers need that much at high rates, and no more.
     for rate in [rate, ceil] {
         let burst = (ceil * 1e-3).max(2.0 * FRAME_BYTES);
         let ticks = burst / rate * 1e9 / TICK_NS;
         parameters.extend((ticks.min(f64::from(u32::MAX)) as u32).to_ne_bytes());
     }
-    // What is left is lent by turns, of a size after the rates'.
+    // Quantum, proportional to the rate, for sharing spare capacity.
     let quantum = (rate * 1e-3).clamp(FRAME_BYTES, 65_536.0) as u32;
     for number in [quantum, 0, 0] {
         parameters.extend(number.to_ne_bytes());
@@ -191,7 +194,7 @@ fn put(socket: &Socket, what: u16, flags: i32, ids: [u32; 3], attributes: &[u8])
     socket.change(what, flags, &Object { index, handle, parent, attributes })
 }
 
-/// Gives both classes their rates, and their parts of the buffer; `flags` say whether they are to be made.
+/// Sets both classes' rates and buffers; `flags` say whether to create them.
 fn set(socket: &Socket, index: u32, split: &Split, flags: i32) -> io::Result<()> {
     for of in OWN..CLASSES {
         let options = class(split.capacity * split.weights[of], split.capacity);
@@ -203,7 +206,7 @@ fn set(socket: &Socket, index: u32, split: &Split, flags: i32) -> io::Result<()>
     Ok(())
 }
 
-/// A root whose packets go to the class `default` unless they say otherwise.
+/// Attributes of a root whose default class is `default`.
 fn init(default: u32) -> Vec<u8> {
     let mut global = Vec::new();
     for number in [HTB_VERSION, 10, default & 0xffff, 0, 0] {
@@ -214,7 +217,7 @@ fn init(default: u32) -> Vec<u8> {
     kind("htb", &options)
 }
 
-/// Makes the classes, in place of the kernel's own choice; all of them, or nothing is left.
+/// Creates the classes in place of the kernel's default. On failure, nothing stays.
 pub fn make(socket: &Socket, index: u32, split: &Split) -> io::Result<()> {
     let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
     put(socket, RTM_NEWQDISC, create, [index, ROOT, TC_H_ROOT], &init(CLASS[1]))?;
@@ -235,7 +238,7 @@ fn put_one(socket: &Socket, index: u32, rate: Rate, flags: i32) -> io::Result<()
     put(socket, RTM_NEWTCLASS, flags, [index, ONE_CLASS, ONE_ROOT], &class(rate, rate))
 }
 
-/// A root of one class for all, of this rate, before a FIFO: a bottleneck of a lab.
+/// Creates a root with one class of this rate and a FIFO: a lab's bottleneck.
 pub fn make_one(socket: &Socket, index: u32, rate: Rate, buffer_bytes: u64) -> io::Result<()> {
     let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
     put(socket, RTM_NEWQDISC, create, [index, ONE_ROOT, TC_H_ROOT], &init(ONE_CLASS))?;
@@ -244,12 +247,13 @@ pub fn make_one(socket: &Socket, index: u32, rate: Rate, buffer_bytes: u64) -> i
     put(socket, RTM_NEWQDISC, create, [index, 0x4658_0000, ONE_CLASS], &kind("bfifo", &limit.to_ne_bytes()))
 }
 
-/// Changes its rate.
+/// Changes the rate of the lab's bottleneck.
 pub fn change_one(socket: &Socket, index: u32, rate: Rate) -> io::Result<()> {
     put_one(socket, index, rate, 0)
 }
 
-/// A socket of the namespace, which the calling thread moves into, and the interface's index.
+/// An rtnetlink socket in `namespace`, and the interface's index. The calling thread moves into the
+/// namespace.
 pub fn socket_in(namespace: &File, interface: &str) -> io::Result<(Socket, u32)> {
     let name = CString::new(interface)?;
     // SAFETY: the descriptor is open, the name ends in zero.
@@ -265,18 +269,18 @@ pub fn socket_in(namespace: &File, interface: &str) -> io::Result<(Socket, u32)>
     Ok((Socket::open()?, index))
 }
 
-/// Changes the classes that there are.
+/// Changes the rates and buffers of existing classes.
 pub fn change(socket: &Socket, index: u32, split: &Split) -> io::Result<()> {
     set(socket, index, split, 0)
 }
 
-/// The same, with another rate of both together.
+/// Like [`change`], and also changes their total rate.
 pub fn change_all(socket: &Socket, index: u32, split: &Split) -> io::Result<()> {
     put(socket, RTM_NEWTCLASS, 0, [index, LINK, ROOT], &class(split.capacity, split.capacity))?;
     change(socket, index, split)
 }
 
-/// Takes the classes away; the kernel puts its own choice there.
+/// Removes the classes; the kernel then installs its default.
 pub fn remove(socket: &Socket, index: u32) -> io::Result<()> {
     put(socket, RTM_DELQDISC, 0, [index, ROOT, TC_H_ROOT], &[])
 }

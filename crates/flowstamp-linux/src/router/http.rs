@@ -1,29 +1,31 @@
-//! As much of an HTTP server as a page of figures needs: one thread, many clients at once, each with one deadline for all that it does.
+//! A minimal HTTP server for the metrics page: one thread, many concurrent clients, and one deadline per
+//! client.
 //!
-//! Whoever is slow waits beside the others, not before them. Beyond [`CLIENTS`] the one that has been there longest gives way to who
-//! comes: an honest request takes milliseconds, so that only a stranger with as many connections in those keeps it out.
+//! A slow client delays no other. At more than [`CLIENTS`] connections, the oldest one is closed. An honest
+//! request takes milliseconds, so an attacker can block it only by opening that many connections in that
+//! time.
 
 use crate::path::monotonic_ns;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 
-/// Clients at once.
+/// Maximum number of concurrent clients.
 pub const CLIENTS: usize = 64;
-/// From a connection's first to its last byte, both ways.
+/// Deadline from the start of a connection to its last byte, in nanoseconds.
 const DEADLINE_NS: u64 = 2_000_000_000;
-/// More than this is no request of ours, and is answered by its first words.
+/// Maximum request size; a longer request is answered by its first bytes.
 const REQUEST_BYTES: usize = 4096;
 
-/// Status, kind and body.
+/// Status line, content type and body of an answer.
 pub type Page = (&'static str, &'static str, String);
 
-/// One that is connected, since `until_ns` less the deadline.
+/// A connected client; it connected one deadline before `until_ns`.
 struct Client {
     stream: TcpStream,
     until_ns: u64,
     request: Vec<u8>,
-    /// What is still to be sent, once the request is there.
+    /// The rest of the answer, once the request is complete.
     rest: Option<Vec<u8>>,
 }
 
@@ -33,7 +35,8 @@ impl Client {
         Ok(Self { stream, until_ns: now_ns + DEADLINE_NS, request: Vec::new(), rest: None })
     }
 
-    /// Goes as far as it can without waiting: done, or would wait.
+    /// Reads and writes without blocking. `Ok` means that the client is done; the error `WouldBlock` means
+    /// that it must wait.
     fn advance(&mut self, page: &mut impl FnMut(&[u8]) -> Page) -> io::Result<()> {
         let mut part = [0; REQUEST_BYTES];
         while self.rest.is_none() {
@@ -61,7 +64,8 @@ impl Client {
         Ok(())
     }
 
-    /// The same; whether there is more to do. One client's failure is its own.
+    /// Calls [`Self::advance`] and returns whether the client stays connected. Any other error ends only this
+    /// client.
     fn stays(&mut self, now_ns: u64, page: &mut impl FnMut(&[u8]) -> Page) -> bool {
         let waits =
             |error: io::Error| [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind());
@@ -74,25 +78,25 @@ impl Client {
     }
 }
 
-/// Waits until somebody can go on, or the next deadline has passed.
+/// Waits until a client or the listener is ready, or the next deadline passes.
 fn wait(listener: &TcpListener, clients: &[Client], now_ns: u64) {
     let mut all = vec![libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
     all.extend(clients.iter().map(Client::polled));
     let ms = clients
         .first()
         .map_or(-1, |oldest| (oldest.until_ns.saturating_sub(now_ns) / 1_000_000 + 1) as libc::c_int);
-    // SAFETY: the array is as long as it says. Whatever comes back, all are looked at.
+    // SAFETY: the array has the given length. The result does not matter, because all clients are checked.
     unsafe { libc::poll(all.as_mut_ptr(), all.len() as libc::nfds_t, ms) };
 }
 
-/// Answers requests with what `page` makes of them, for ever.
+/// Answers each request with the result of `page`, forever.
 pub fn serve(listener: &TcpListener, mut page: impl FnMut(&[u8]) -> Page) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    // The one that has been there longest first.
+    // Oldest first.
     let mut clients: Vec<Client> = Vec::new();
     loop {
         wait(listener, &clients, monotonic_ns());
-        // Who waits to be let in is not looked at for ever, while others come.
+        // Bounded, so that new connections cannot starve existing clients.
         for _ in 0..CLIENTS {
             let Ok((stream, _)) = listener.accept() else { break };
             let now_ns = monotonic_ns();
@@ -112,7 +116,7 @@ mod tests {
     use std::net::SocketAddr;
     use std::time::Duration;
 
-    /// A server of a page that says which request it was.
+    /// A server whose page contains the length of the request.
     fn start() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let at = listener.local_addr().expect("bound");
@@ -142,7 +146,7 @@ mod tests {
         let at = start();
         let slow = connect(at);
         let mut sends = slow.try_clone().expect("a descriptor");
-        // It never stops by itself: a byte well before each second is over.
+        // Never stops by itself; sends each byte well within a second.
         let sender = std::thread::spawn(move || {
             while sends.write_all(b"G").is_ok() {
                 std::thread::sleep(Duration::from_millis(200));
@@ -151,7 +155,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(300));
         assert!(ask(at, WHOLE).ends_with("18 bytes"));
         assert!(!sender.is_finished(), "it was let go before others were answered");
-        // The server ends it, as a stream that is over or broken.
+        // The server closes the connection: the client sees its end or an error.
         assert!(matches!((&slow).read(&mut [0; 64]), Ok(0)) || sender.join().is_ok());
     }
 
@@ -160,7 +164,7 @@ mod tests {
         let at = start();
         let crowd: Vec<TcpStream> = (0..3 * CLIENTS).map(|_| connect(at)).collect();
         assert!(ask(at, WHOLE).ends_with("18 bytes"));
-        // The longest there gave way; who came last is still waited for.
+        // The oldest connection was closed; the newest is still open.
         assert!(matches!((&crowd[0]).read(&mut [0; 64]), Ok(0)));
         let mut last = crowd.last().expect("there are some");
         last.write_all(WHOLE).expect("sent");
@@ -180,7 +184,7 @@ mod tests {
         stream.read_to_string(&mut text).expect("an answer");
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n18 bytes"), "{text}");
         assert!(ask(at, &[b'x'; REQUEST_BYTES]).ends_with("4096 bytes"));
-        // More than a socket takes at once.
+        // A body larger than a socket's buffer.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let at = listener.local_addr().expect("bound");
         let body = "y".repeat(8 << 20);

@@ -1,4 +1,5 @@
-//! `--metrics`: what `router status` says, as Prometheus asks for it. Each answer tells of the routers that are attached then.
+//! `--metrics`: serves the data of `router status` to Prometheus. Each answer covers the routers that are
+//! attached at that time.
 
 use super::http::{self, Page};
 use super::privileges;
@@ -22,12 +23,12 @@ type Counts = Family<Labels, Counter>;
 type Value = fn(&Report) -> Option<f64>;
 type Count = fn(&Report) -> u64;
 
-/// A variable's name with the unit as Prometheus has it.
+/// The Prometheus name of a variable, with the unit spelled out.
 fn in_words(name: &str) -> String {
     name.strip_suffix("_s").map_or_else(|| name.to_owned(), |name| format!("{name}_seconds"))
 }
 
-/// What every law tells, by the metric's name, and what that is.
+/// The gauges of every law: name, help text and value.
 const GAUGES: [(&str, &str, Value); 17] = [
     ("target_rate_bps", "Input rate that the law aims at", |r| r.target_rate_bps),
     ("queue_bytes", "Backlog of the law's queue: the root's, or its own class's", |r| {
@@ -56,14 +57,14 @@ const GAUGES: [(&str, &str, Value); 17] = [
     ("late_max_seconds", "Greatest lateness of a decision", |r| Some(r.late_max_s)),
 ];
 
-/// What only grows.
+/// The counters of every law: name, help text and value.
 const COUNTERS: [(&str, &str, Count); 3] = [
     ("input_bytes", "Bytes sent to the link", |r| r.input_bytes),
     ("decisions", "Control intervals that have ended", |r| r.decisions),
     ("dropped_packets", "Packets that the queueing discipline dropped", |r| r.dropped_packets),
 ];
 
-/// The text of all `reports`.
+/// Formats all `reports` as OpenMetrics text.
 fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     let mut all = Registry::default();
     let attached = Gauge::<i64>::default();
@@ -82,7 +83,7 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
             }
         }
     }
-    // Of all laws, each once.
+    // The variables of all laws, each registered once.
     let mut told: Vec<&str> = Vec::new();
     for variable in ROUTERS.iter().flat_map(|law| law.variables) {
         if told.contains(&variable.name) {
@@ -109,7 +110,7 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// What is answered to a request.
+/// The answer to a request.
 fn page(request: &[u8], reader: &mut Reader) -> Page {
     let mut words = request.split(|b| b.is_ascii_whitespace());
     match (words.next(), words.next()) {
@@ -117,7 +118,7 @@ fn page(request: &[u8], reader: &mut Reader) -> Page {
             Ok(Ok(text)) => ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", text),
             Ok(Err(why)) => ("500 Internal Server Error", "text/plain", why + "\n"),
             Err(error) => {
-                // Whoever supervises it begins anew.
+                // Exits, so that a supervisor restarts the daemon.
                 eprintln!("flowstamp: the process that reads the routers has ended ({error})");
                 std::process::exit(1)
             }
@@ -127,21 +128,21 @@ fn page(request: &[u8], reader: &mut Reader) -> Page {
     }
 }
 
-/// Where to answer, in this network namespace.
+/// Opens the listening socket in the current network namespace.
 pub fn listen(at: SocketAddr) -> Result<TcpListener, Refusal> {
     TcpListener::bind(at).map_err(|e| Refusal(format!("--metrics {at}: {e}")))
 }
 
-/// The routers of `root` whose interface is there: what is left of one that has gone tells nothing of now.
+/// Metrics of the routers in `root` whose interface exists; others have no current values.
 fn attached(root: &Path) -> anyhow::Result<String> {
     let mut reports = reports(root)?;
     reports.retain(|report| report.attached);
     Ok(render(&reports)?)
 }
 
-/// Answers until stopped, about the routers that `root` has at each request.
+/// Serves the metrics of the routers in `root` until stopped.
 pub fn serve(listener: TcpListener, root: &Path) -> anyhow::Result<ExitCode> {
-    reports(root)?; // what would be refused at each request is refused now
+    reports(root)?; // refuses now what each request would refuse
     let (mut reader, listener) = Reader::start(listener, || attached(root))?;
     privileges::keep_only(&[])?;
     println!("listening at http://{}/metrics", listener.local_addr()?);
@@ -155,7 +156,7 @@ mod tests {
     use crate::router::report::Split;
     use std::collections::BTreeSet;
 
-    /// A router of each law, on a link that is shared unless the law is told no rate.
+    /// A router of each law, on a shared link if the law uses a rate.
     fn reports() -> Vec<Report> {
         let report = |law: &'static crate::law::Law| Report {
             interface: "eth0".into(),
@@ -198,7 +199,7 @@ mod tests {
             .collect()
     }
 
-    /// Every metric that the dashboard for Grafana asks for is there for some router, with a value.
+    /// Some router exports every metric that the Grafana dashboard uses.
     #[test]
     fn the_dashboard_asks_for_what_is_exported() {
         let text = render(&reports()).unwrap();
@@ -211,7 +212,7 @@ mod tests {
         assert!(dashboard.len() > 20, "{dashboard:?}");
         let missing: Vec<_> = dashboard.difference(&exported).collect();
         assert!(missing.is_empty(), "not exported: {missing:?}");
-        // What the law of any router knows has a place in it.
+        // Every law variable is also in the dashboard.
         let law = |name: &&String| {
             ROUTERS
                 .iter()

@@ -1,9 +1,10 @@
-//! What RCP's router does of the law to each packet, counted in the compiled program `fs_rcp_work` of router.bpf.c: the functions that
-//! `fs_router` is made of, inlined by the same compiler, with the packet's values as arguments.
+//! Counts the operations of RCP's law per packet in the compiled program `fs_rcp_work` of router.bpf.c. It
+//! consists of the same inlined functions as `fs_router`, with the packet's values as arguments.
 //!
-//! Counted: additions (and subtractions), other arithmetic, conditional jumps, and writes to the stamp. A sum is written back by its addition.
-//! Not counted, because it is not the law's: loads and moves; in `fs_router` besides, finding and reading the option, byte order, the
-//! checks of bounds that the verifier asks for, map lookups, and the checksum that follows a write.
+//! Counted are additions and subtractions, other arithmetic, conditional jumps, and writes to the stamp.
+//! Storing a sum belongs to its addition. Loads and moves do not count. Neither does what only `fs_router`
+//! does: finding and reading the option, byte order, the verifier's bounds checks, map lookups, and the
+//! checksum after a write.
 
 use super::program::{RouterSkelBuilder, types::fs_work};
 use libbpf_rs::libbpf_sys::bpf_insn;
@@ -11,20 +12,20 @@ use libbpf_rs::skel::SkelBuilder;
 use serde::Serialize;
 use std::mem::{MaybeUninit, offset_of};
 
-/// Operations for one packet whose RTT counts and whose rate is lowered: the most there are.
+/// Operations for one packet with a valid RTT and a lowered rate, which is the maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Operations {
-    /// Of numbers; one more or less is one, too.
+    /// Additions and subtractions, including increments.
     pub additions: u32,
     /// Multiplications, divisions, shifts and the like.
     pub other_arithmetic: u32,
-    /// Of two numbers.
+    /// Conditional jumps.
     pub comparisons: u32,
-    /// To the packet.
+    /// Writes to the stamp.
     pub writes: u32,
 }
 
-/// Those of the program that this is built with.
+/// Counts the operations of the built program.
 pub fn count() -> anyhow::Result<Operations> {
     libbpf_rs::set_print(None);
     let mut object = MaybeUninit::uninit();
@@ -58,7 +59,7 @@ fn of(instructions: &[bpf_insn]) -> anyhow::Result<Operations> {
     while let Some(instruction) = rest.next() {
         let (class, operation) = (instruction.code & 7, instruction.code & 0xf0);
         match class {
-            // A constant of 64 bits takes two places.
+            // A 64-bit constant takes two instruction slots.
             code::LD => drop(rest.next()),
             code::LDX => {}
             code::ALU | code::ALU64 => match operation {
@@ -93,8 +94,8 @@ fn of(instructions: &[bpf_insn]) -> anyhow::Result<Operations> {
 mod tests {
     use super::*;
 
-    /// The thesis, section 6: at most 3 additions, 2 comparisons and 1 write. The multiplication is of a frame's RTT by the packets
-    /// that it stands for (segmentation offload), which the thesis's router has not.
+    /// The thesis, section 6: at most 3 additions, 2 comparisons and 1 write. The multiplication of a frame's
+    /// RTT by its number of packets (segmentation offload) is not in the thesis.
     #[test]
     fn the_law_does_no_more_for_a_packet_than_the_thesis_says() {
         let wanted = Operations { additions: 3, other_arithmetic: 1, comparisons: 2, writes: 1 };

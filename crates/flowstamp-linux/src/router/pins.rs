@@ -1,4 +1,4 @@
-//! What outlives the command: a directory for each interface in a BPF file system.
+//! Pins that outlive the command: one directory per interface in a BPF file system.
 
 use super::Interface;
 use crate::bpf::router::types;
@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What the kernel did not allow.
+/// The refusal if the kernel does not load or attach a program.
 pub fn no_bpf(error: &libbpf_rs::Error) -> Refusal {
     // SAFETY: no arguments.
     let root = unsafe { libc::geteuid() } == 0;
@@ -25,8 +25,8 @@ pub fn no_bpf(error: &libbpf_rs::Error) -> Refusal {
     })
 }
 
-/// Makes `root` exist in a BPF file system, mounting one where it belongs if there is none, and
-/// holds others off from it until what is returned is dropped.
+/// Creates `root` in a BPF file system, which it mounts at the usual place if necessary. Locks `root` until
+/// the returned file is dropped.
 pub fn prepare(root: &Path) -> anyhow::Result<File> {
     // SAFETY: no arguments.
     if unsafe { libc::geteuid() } != 0 {
@@ -55,62 +55,64 @@ pub fn prepare(root: &Path) -> anyhow::Result<File> {
     Ok(lock)
 }
 
-/// Makes a directory, and those that it is in, for root alone.
+/// Creates a directory and its parents, accessible only by root.
 pub fn create(directory: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// A name that a BPF file system takes (no dots), and that tells namespaces apart.
+/// A file name for the interface without dots, which a BPF file system does not allow, and unique across
+/// namespaces.
 fn file_name(interface: &Interface) -> String {
     let mut name = interface.netns.as_ref().map_or_else(String::new, |n| format!("{n}:"));
     name.push_str(&interface.name);
     name.replace('%', "%25").replace('.', "%2e").replace('/', "%2f")
 }
 
-/// The links, of what leaves and of what comes in, in the interface's directory.
+/// Pins of the links for sent and for received packets, in the interface's directory.
 pub const LINK: &str = "link";
 pub const LINK_IN: &str = "link-in";
 
-/// Back from a file's name, as users write it.
+/// Converts a file name back into the user's name of the interface.
 pub fn shown_name(file: &str) -> String {
     file.replace("%2f", "/").replace("%2e", ".").replace("%25", "%")
 }
 
-/// The interface's directory.
+/// The interface's directory of pins.
 pub fn directory(interface: &Interface) -> PathBuf {
     interface.pins.root.join(file_name(interface))
 }
 
-/// The police's own directory, beside the router's.
+/// The police's directory of pins, next to the router's.
 pub fn of_police(interface: &Interface) -> PathBuf {
     let mut name = directory(interface).into_os_string();
     name.push("+police");
     name.into()
 }
 
-/// What the router pinned in `directory` was attached with.
+/// The configuration of the router pinned in `directory`.
 pub fn pinned_config(directory: &Path) -> Option<types::fs_config> {
     let map = MapHandle::from_pinned_path(directory.join("config")).ok()?;
     value_of(&map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??)
 }
 
-/// A pinned map, to be read alone: what a daemon keeps open it keeps when it has given up its privileges.
+/// Opens a pinned map read-only, because a daemon keeps its open maps after it has dropped its privileges.
 pub fn open_to_read(path: &Path) -> libbpf_rs::Result<MapHandle> {
     MapHandle::from_pinned_path_with_file_flags(path, libbpf_rs::libbpf_sys::BPF_F_RDONLY)
 }
 
-/// Whether an interface's directory has been taken away since it was opened.
+/// Whether an interface's directory was removed after it was opened.
 pub fn is_gone(directory: &File) -> bool {
     directory.metadata().is_ok_and(|m| m.nlink() == 0)
 }
 
-/// Ends the law's timer, which would go on while anybody has the map open: the kernel cancels it when its element is written.
+/// Stops the law's timer, which would continue while any process has the map open. The kernel cancels it when
+/// its map element is written.
 fn stop_timer(directory: &Path) -> libbpf_rs::Result<()> {
     let (state, key) = (MapHandle::from_pinned_path(directory.join("state"))?, 0u32.to_ne_bytes());
     state.lookup(&key, MapFlags::ANY)?.map_or(Ok(()), |bytes| state.update(&key, &bytes, MapFlags::ANY))
 }
 
-/// Pins a link and its maps in `directory`: all of them, or nothing is left.
+/// Pins a link and its maps in `directory`. On failure, nothing stays.
 pub fn adopt(
     directory: &Path,
     link: &mut libbpf_rs::Link,
@@ -128,15 +130,15 @@ pub fn adopt(
     Ok(())
 }
 
-/// Takes it away, with all that is in it, whoever has it open.
+/// Detaches and removes everything in `directory`, even if another process has it open.
 pub fn remove(directory: &Path) -> anyhow::Result<()> {
-    // The link first, so that no packet meets a router without a law; at once, since the kernel is slow to free what is no
-    // longer pinned.
+    // Detaches the links first, so that no packet passes a router without a law. Detaching takes effect at
+    // once, while the kernel frees unpinned links slowly.
     for link in [LINK, LINK_IN].map(|name| directory.join(name)).iter().filter(|link| link.exists()) {
         let _ = libbpf_rs::Link::open(link).and_then(|link| link.detach());
         let _ = fs::remove_file(link);
     }
-    // The police has no timer.
+    // Fails for the police, which has no timer.
     let _ = stop_timer(directory);
     for entry in fs::read_dir(directory)? {
         fs::remove_file(entry?.path())?;
@@ -145,7 +147,7 @@ pub fn remove(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes directories away that have become empty.
+/// Removes directories that have become empty.
 pub fn tidy(root: &Path) {
     for path in [Some(root), root.parent()].into_iter().flatten() {
         if bpffs::has(path) && path != Path::new(bpffs::USUAL) {
@@ -154,7 +156,7 @@ pub fn tidy(root: &Path) {
     }
 }
 
-/// Enters the interface's network namespace; this thread stays there.
+/// Moves this thread into the interface's network namespace, where it stays.
 pub fn enter(interface: &Interface) -> anyhow::Result<()> {
     let Some(name) = &interface.netns else { return Ok(()) };
     let path = if name.contains('/') { PathBuf::from(name) } else { Path::new("/run/netns").join(name) };
@@ -168,7 +170,7 @@ pub fn enter(interface: &Interface) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The interface's index, and how many bytes its frames have before IP's header.
+/// The interface's index, and the length of its link-layer header in bytes.
 pub fn look_up(name: &str) -> Result<(u32, u64), Refusal> {
     let absent = || Refusal(format!("there is no interface {name} (ip link shows those there are)"));
     let text = CString::new(name).map_err(|_| absent())?;

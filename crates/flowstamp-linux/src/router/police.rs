@@ -1,4 +1,5 @@
-//! `router police`: heavy flows are told to halve, and isolated if they do not (Katabi 2002, section 7).
+//! `router police`: tells heavy flows to halve their rate, and isolates those that do not (Katabi 2002,
+//! section 7).
 
 use super::pins::{self, adopt, no_bpf, pinned_config};
 use super::program::{Place, bytes_of, value_of};
@@ -26,7 +27,7 @@ mod skeleton {
 }
 use skeleton::{PoliceSkelBuilder, types};
 
-/// The pin of the program before the router.
+/// Pin of the program that runs before the router.
 const GATE: &str = "gate";
 
 /// On which interface, and how strict.
@@ -57,7 +58,7 @@ pub struct Arguments {
     class: Option<u32>,
 }
 
-/// Hexadecimal, as tc has it.
+/// Parses a class in hexadecimal, as in tc.
 fn class(text: &str) -> Result<u32, String> {
     let parsed = text.split_once(':').and_then(|(major, minor)| {
         let part = |t| u16::from_str_radix(t, 16).ok();
@@ -66,23 +67,23 @@ fn class(text: &str) -> Result<u32, String> {
     parsed.filter(|c| c >> 16 != 0).ok_or_else(|| format!("{text:?} is not a class; it must be like 1:20"))
 }
 
-/// What is known of a flow, as `--list --json` prints it.
+/// The state of a flow, as printed by `--list --json`.
 #[derive(Serialize, Deserialize)]
 pub struct Flow {
     pub from: SocketAddr,
     pub to: SocketAddr,
-    /// Now.
+    /// Whether it is isolated now.
     pub isolated: bool,
-    /// Tests that have begun.
+    /// Number of started tests.
     pub tests: u64,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub failures: u64,
     pub isolations: u64,
-    /// Packets that isolation held back.
+    /// Packets dropped by isolation.
     pub held_packets: u64,
-    /// Its rate before the last test.
+    /// Its rate before the last test, bits/s.
     pub tested_at_bps: f64,
-    /// The round trip by which it is tested.
+    /// The round-trip time used by its tests, s.
     pub round_s: f64,
 }
 
@@ -129,7 +130,7 @@ fn list(directory: &Path, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Does it.
+/// Runs `router police`.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interface = &arguments.interface;
     let directory = pins::of_police(interface);
@@ -176,14 +177,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the program is loaded with beside this router.
+/// The police's configuration for this router.
 fn wanted(
     arguments: &Arguments,
     router: &router_types::fs_config,
 ) -> anyhow::Result<types::fs_police_config> {
     let law = law::numbered(router.law).context("the pinned router is another version's")?;
     if !law.header.is_tested() {
-        // The test tells a flow a rate of its own; a code is for all.
+        // The test needs feedback per flow, but VCP's code is the same for all flows.
         let text =
             format!("police: {} tells no flow a rate that could be tested; it knows rcp and xcp", law.name);
         return Err(Refusal(text).into());
@@ -213,7 +214,7 @@ fn wanted(
     })
 }
 
-/// Puts the programs before and behind the router, in place of those pinned in `directory`.
+/// Attaches the programs before and after the router, in place of those pinned in `directory`.
 fn put_on(name: &str, ifindex: u32, directory: &Path, config: types::fs_police_config) -> anyhow::Result<()> {
     libbpf_rs::set_print(None);
     let mut object = MaybeUninit::uninit();

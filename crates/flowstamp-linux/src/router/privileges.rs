@@ -1,4 +1,4 @@
-//! What a daemon gives up once everything that it needs is open.
+//! Drops a daemon's privileges once it has opened everything that it needs.
 
 /// Access to files whatever their mode says; linux/capability.h.
 pub const CAP_DAC_OVERRIDE: u32 = 1;
@@ -11,8 +11,8 @@ pub const CAP_BPF: u32 = 39;
 const VERSION_3: u32 = 0x2008_0522;
 const NOBODY: u32 = 65534;
 
-/// From here on nobody's user and group, the capabilities that are named, and no way to others. Who is not root stays who he is,
-/// with no more of what he was given (ambient capabilities) than is named.
+/// Switches root to nobody's user and group, keeps only the named capabilities, and prevents gaining others.
+/// Other users stay the same, and keep only those of their ambient capabilities that are named.
 pub fn keep_only(capabilities: &[u32]) -> anyhow::Result<()> {
     let done = give_up(capabilities);
     anyhow::ensure!(done, "cannot give up root's privileges: {}", std::io::Error::last_os_error());
@@ -32,7 +32,8 @@ fn give_up(capabilities: &[u32]) -> bool {
                 && libc::setresgid(NOBODY, NOBODY, NOBODY) == 0
                 && libc::setresuid(NOBODY, NOBODY, NOBODY) == 0)
     };
-    // SAFETY: plain numbers. With another user the kernel forgets what ends with its parent.
+    // SAFETY: plain numbers. The kernel clears the parent-death signal when the user changes, so it is set
+    // again.
     done && set(capabilities)
         && unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, at_parents_end) == 0
@@ -40,7 +41,8 @@ fn give_up(capabilities: &[u32]) -> bool {
         }
 }
 
-/// From here on the same user, with those of the capabilities named that the process holds, and no way to others.
+/// Stays the same user, keeps those of the named capabilities that the process holds, and prevents gaining
+/// others.
 pub fn keep_held(capabilities: &[u32]) -> anyhow::Result<()> {
     let held: Vec<u32> = capabilities.iter().copied().filter(|capability| holds(*capability)).collect();
     // SAFETY: plain numbers.
@@ -58,7 +60,7 @@ pub fn holds(capability: u32) -> bool {
     done && data[capability as usize / 32 * 3] & (1 << (capability % 32)) != 0
 }
 
-/// The effective and permitted sets; nothing is inheritable.
+/// Sets the effective and permitted capabilities; none is inheritable.
 fn set(capabilities: &[u32]) -> bool {
     let bits: u64 = capabilities.iter().map(|c| 1u64 << c).sum();
     let (low, high) = (bits as u32, (bits >> 32) as u32);

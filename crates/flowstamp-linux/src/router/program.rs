@@ -1,4 +1,4 @@
-//! The loaded BPF program.
+//! Loads, starts and attaches the router's BPF program.
 
 use super::pins::no_bpf;
 use crate::law::{self, q16, q32};
@@ -14,35 +14,36 @@ use std::ptr::NonNull;
 pub use crate::bpf::router::{OpenRouterSkel, RouterSkel, RouterSkelBuilder, types};
 pub use crate::bpf::{bytes_of, value_of};
 
-/// What a link is to be.
+/// The requested properties of a router's link.
 #[derive(Clone, Debug)]
 pub struct Link {
     pub law: RouterSpec,
-    /// What it carries, unless nobody knows.
+    /// Its capacity, if known.
     pub rate: Option<Rate>,
-    /// What may wait for it at the most, where that is known.
+    /// The limit of its queue, if known.
     pub limit: Option<Limit>,
-    /// Share of the rate that the law aims at, unless that is its own parameter.
+    /// Target utilisation, for laws without a parameter for it.
     pub eta: f64,
-    /// The shortest interval between decisions, unless that is its own parameter.
+    /// Minimum interval between decisions, for laws without a parameter for it.
     pub min_interval: Time,
-    /// What comes in takes of the same medium.
+    /// Whether received packets share the medium.
     pub half_duplex: bool,
     /// Classes for the law's own traffic and the rest.
     pub share: Option<Share>,
 }
 
-/// How a link is shared at first.
+/// Initial settings of a shared link.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// The own class's weight.
+    /// Weight of the law's own class.
     pub own_weight: f64,
-    /// Room for what waits in both classes together.
+    /// Buffer of both classes together.
     pub buffer: Bytes,
 }
 
 impl Link {
-    /// Parameters and first state for the program, for an interface `ifindex` with `link_bytes` before IP's header.
+    /// The program's configuration and initial state, for an interface `ifindex` with `link_bytes` of
+    /// link-layer header.
     pub fn translate(
         &self,
         ifindex: u32,
@@ -81,7 +82,7 @@ pub fn load<'a>(
     link: &types::fs_link,
     bench: bool,
 ) -> anyhow::Result<RouterSkel<'a>> {
-    // libbpf would print for itself; what went wrong is said in one line by whoever called.
+    // Silences libbpf's own messages, because the caller reports errors in one line.
     libbpf_rs::set_print(None);
     let mut open: OpenRouterSkel = RouterSkelBuilder::default().open(object)?;
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
@@ -98,7 +99,7 @@ pub fn load<'a>(
 
 /// Starts the law's timer, in the interface's network namespace.
 pub fn start(skeleton: &RouterSkel<'_>, ifindex: u32) -> anyhow::Result<()> {
-    // The kernel wants all but what is set to be zero, padding too.
+    // The kernel requires all other bytes of the context to be zero, including padding.
     let mut context = [0; size_of::<types::__sk_buff>()];
     let at = offset_of!(types::__sk_buff, ifindex);
     context[at..at + 4].copy_from_slice(&ifindex.to_ne_bytes());
@@ -109,16 +110,16 @@ pub fn start(skeleton: &RouterSkel<'_>, ifindex: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where a program stands among those that an interface has already.
+/// Position of a program among those attached to an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Before all.
+    /// Before all others.
     First,
-    /// Behind all.
+    /// After all others.
     Last,
 }
 
-/// Attaches a program to an interface where packets leave, or come in: the program says which.
+/// Attaches a program to an interface, for sent or received packets as the program's type says.
 ///
 /// # Safety
 /// `program` is loaded and stays so during the call.

@@ -1,27 +1,28 @@
-//! A process of its own that reads routers' maps, so that the process that answers strangers needs no privilege for it.
+//! A separate process that reads routers' maps, so that the process that answers network requests needs no
+//! privileges.
 //!
 //! ```text
-//! who answers: nobody, no capability  -- one byte ------------------->  who reads: CAP_BPF
+//! server: user nobody, no capability  -- one byte ------------------->  reader: CAP_BPF
 //!                                     <-- status, length, text -------
 //! ```
 //!
-//! Nothing of what a stranger sends reaches the one who reads: a question has no content. It opens what is pinned at each question, and so follows
-//! a router that is attached anew. It ends with the process that asks.
+//! No network input reaches the reader, because a question has no content. The reader opens the pins at each
+//! question, and so notices a router that was attached again. It ends with the process that asks.
 
 use super::privileges;
 use crate::refusal::Refusal;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 
-/// The end that asks.
+/// The server's end of the connection to the reader.
 pub struct Reader(UnixStream);
 
-/// The text, or the one line that says why there is none.
+/// The text, or an error in one line.
 type Answer = Result<String, String>;
 
 impl Reader {
-    /// Begins the process that answers each question by what `read` says; `closed` goes there. Afterwards the calling
-    /// process may give up its privileges. It must have no other thread.
+    /// Forks the reader, which answers each question with the result of `read` and drops its copy of
+    /// `closed`. The calling process must have no other thread, and may drop its privileges afterwards.
     pub fn start<C>(closed: C, read: impl Fn() -> anyhow::Result<String>) -> anyhow::Result<(Self, C)> {
         if !privileges::holds(privileges::CAP_BPF) {
             return Err(Refusal("--metrics needs root, or CAP_BPF".into()).into());
@@ -39,7 +40,7 @@ impl Reader {
         }
     }
 
-    /// One answer.
+    /// Asks once and returns the answer.
     pub fn ask(&mut self) -> io::Result<Answer> {
         self.0.write_all(b"?")?;
         let mut head = [0; 5];
@@ -52,7 +53,8 @@ impl Reader {
     }
 }
 
-/// Answers until nobody asks any more. Root keeps access to its own folders; who was given capabilities keeps that to root's.
+/// Answers until the server ends. Root can read its own directories without CAP_DAC_OVERRIDE; another user
+/// keeps that capability to read root's.
 fn keep_reading(mut stream: UnixStream, read: impl Fn() -> anyhow::Result<String>) -> anyhow::Result<()> {
     // SAFETY: no arguments.
     let root = unsafe { libc::geteuid() } == 0;

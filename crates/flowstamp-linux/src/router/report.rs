@@ -1,4 +1,4 @@
-//! What is pinned, and what the laws know.
+//! Reports on the pinned routers and their laws' state.
 
 use super::pins::{open_to_read, pinned_config, shown_name};
 use super::program::{types, value_of};
@@ -14,39 +14,40 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// One interface's router. Units are the names' last parts.
+/// State of one interface's router. Units are the suffixes of the names.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub interface: String,
     pub law: &'static Law,
-    /// Whether packets still pass through it; not so if the device has gone.
+    /// Whether packets still pass through it; false if the device is gone.
     pub attached: bool,
-    /// Of a law that is told a rate.
+    /// Only for a law that uses a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_rate_bps: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_rate_bps: Option<f64>,
-    /// What the law knows, by the names of the simulator's probes.
+    /// The law's variables, by the names of the simulator's probes.
     #[serde(flatten)]
     pub variables: BTreeMap<&'static str, f64>,
     pub queue_bytes: u64,
     pub queue_packets: u64,
     pub dropped_packets: u64,
-    /// Of a link that is shared.
+    /// Only for a shared link.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
     pub input_bytes: u64,
     pub decisions: u64,
-    /// The last interval, and how late decisions are.
+    /// The last interval, and the lateness of decisions.
     pub interval_s: f64,
     pub late_mean_s: f64,
     pub late_max_s: f64,
 }
 
-/// How a link is shared, by the names of the simulator's probes.
+/// State of a shared link, by the names of the simulator's probes.
 #[derive(Debug, Serialize)]
 pub struct Split {
-    /// Whether `router share` runs: else the weights stay, and the law has its weight's part.
+    /// Whether `router share` runs. Otherwise the weights stay constant and the law's capacity is its
+    /// weight's share.
     pub is_updated: bool,
     pub own_weight: f64,
     pub own_capacity_bps: f64,
@@ -58,7 +59,7 @@ pub struct Split {
     pub other_queue_bytes: u64,
     pub update_interval_s: f64,
     pub updates: u64,
-    /// Whether the interface has the classes that `attach` made: another root takes them away.
+    /// Whether the classes that `attach` made exist; a new root queueing discipline removes them.
     pub has_classes: bool,
 }
 
@@ -82,7 +83,7 @@ impl Split {
     }
 }
 
-/// What is pinned under this name says now; none if it is not a router's or another version's.
+/// The report on the router pinned under this name; `None` if there is none, or if another version pinned it.
 fn report(root: &Path, name: &str) -> Option<Report> {
     let directory = settled(&root.join(name));
     let state = open_to_read(&directory.join("state")).ok()?;
@@ -115,12 +116,12 @@ fn report(root: &Path, name: &str) -> Option<Report> {
     })
 }
 
-/// All routers, by name.
+/// Reports on all routers, sorted by name.
 pub fn reports(root: &Path) -> anyhow::Result<Vec<Report>> {
     bpffs::check_owners(root)?;
     let entries = match std::fs::read_dir(root) {
         Ok(entries) => entries,
-        // The folder is there only while something is pinned in it.
+        // The directory exists only while it holds pins.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => {
             let text = format!("{} cannot be read ({error}); it needs root, or CAP_BPF", root.display());

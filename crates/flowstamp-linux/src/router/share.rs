@@ -1,7 +1,8 @@
-//! `router share`: the simulator's law of sharing a link, on the counts of the kernel's program.
+//! `router share`: runs the simulator's law of sharing a link on the counts of the kernel's program.
 //!
-//! A daemon, not a timer in the kernel: its periods are 200 ms and more, so that it may come late by what an ordinary thread
-//! does, and the law is the simulator's own. Without it the link works on as it was last divided.
+//! This is a daemon instead of a kernel timer, so that it can run the simulator's own law. Its periods are
+//! 200 ms or more, so an ordinary thread's lateness does not matter. When it stops, the link keeps its last
+//! division.
 
 use super::pins::{self, pinned_config};
 use super::program::{bytes_of, types, value_of};
@@ -38,13 +39,13 @@ pub struct Arguments {
     max_interval: Time,
 }
 
-/// What the law has said holds for so much longer than the period that it was said for.
+/// Time for which a decision stays valid after its period, in nanoseconds.
 const GRACE_NS: u64 = 1_000_000_000;
 
-/// The law's time, which ends after 213 days, begins anew after so long.
+/// Time after which the law restarts its clock, which would overflow after 213 days.
 const LONGEST: Time = Time::from_secs(100 * 24 * 3600);
 
-/// What has come so far of each class, on all CPUs.
+/// Total counts of each class, summed over all CPUs.
 fn counted(classes: &MapHandle) -> anyhow::Result<[types::fs_class; CLASSES]> {
     let mut all = [types::fs_class::default(); CLASSES];
     for (key, sum) in (0u32..).zip(&mut all) {
@@ -58,7 +59,7 @@ fn counted(classes: &MapHandle) -> anyhow::Result<[types::fs_class; CLASSES]> {
     Ok(all)
 }
 
-/// The state of the split, as `router attach` leaves it and as the law does.
+/// The state of the split with a constant weight, before the law's first update.
 pub fn state(capacity: f64, own_weight: f64) -> types::fs_share {
     types::fs_share {
         own_least_q16: q16(capacity * own_weight),
@@ -95,7 +96,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Opens what is pinned, and keeps others off.
+    /// Opens the pinned maps, and locks out other instances.
     fn open(interface: &Interface) -> anyhow::Result<Self> {
         bpffs::check_owners(&interface.pins.root)?;
         let directory = settled(&pins::directory(interface));
@@ -140,7 +141,7 @@ impl Shared {
     }
 }
 
-/// Runs the law until the interface is a router no more.
+/// Runs `router share` until the router is detached.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let params = Params {
         theta: Ratio::new(arguments.theta),
@@ -161,7 +162,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let resume = |own_weight| {
         Split::resume(&params, Rate::from_bytes_per_sec(shared.capacity), own_weight, Time::ZERO)
     };
-    // The machine may have run for longer than the law can count.
+    // The law's time starts here, because the machine's uptime may exceed its range.
     let mut began_ns = monotonic_ns();
     let mut split = resume(own_weight);
     let mut next_ns = began_ns + ns(split.interval());
@@ -186,7 +187,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         updates += 1;
         let state = state_of(&split, shared.capacity, next_ns + GRACE_NS, updates);
         if let Err(error) = shared.apply(&split, &state) {
-            // The classes go before the pins do.
+            // `router detach` removes the classes before the pins, so an error may mean that it is running.
             std::thread::sleep(Duration::from_millis(500));
             if pins::is_gone(&shared.directory) {
                 break;

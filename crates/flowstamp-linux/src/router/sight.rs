@@ -1,4 +1,5 @@
-//! Whether the queue of an interface shows in the backlog of its root queueing discipline, which is all that a law without a rate goes by.
+//! Checks whether the backlog of an interface's root queueing discipline shows its queue, which is the only
+//! input of a law without a rate.
 
 use super::htb::{self, BLIND, Root};
 use super::pins;
@@ -7,21 +8,21 @@ use crate::refusal::Refusal;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Roots that hold packets back themselves, so that these wait where they are counted.
+/// Roots that limit the rate themselves, so that packets queue where they are counted.
 const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "netem"];
 
-/// What keeps packets below the root.
+/// Where packets can queue below the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Below {
-    /// mac80211's own queues for each station.
+    /// mac80211's queues for each station.
     WiFi,
-    /// A modem's.
+    /// A modem's driver.
     Modem,
-    /// Whoever reads from it.
+    /// The program that reads from a TUN or TAP device.
     Tun,
-    /// Another device, to which it hands on what it gets.
+    /// Another device, to which a virtual interface passes packets.
     Other,
-    /// The driver's ring.
+    /// The driver's ring, without byte queue limits.
     Ring,
 }
 
@@ -37,14 +38,15 @@ impl Below {
     }
 }
 
-/// Drivers of modems at USB.
+/// Drivers of USB modems.
 const MODEMS: [&str; 8] =
     ["cdc_ether", "cdc_ncm", "cdc_mbim", "huawei_cdc_ncm", "qmi_wwan", "rndis_host", "sierra_net", "ipheth"];
 
-/// Packets after which a driver that has byte queue limits has set one.
+/// Number of sent packets after which a driver with byte queue limits has set a limit.
 const SENT: u64 = 100;
 
-/// What keeps packets below the root of the interface that `folder` of /sys describes, as far as that can be seen.
+/// Where packets can queue below the root of the interface that `folder` in /sys describes, as far as it can
+/// be detected.
 fn below(folder: &Path) -> Option<Below> {
     let number = |file: &Path| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
     let event = fs::read_to_string(folder.join("uevent")).unwrap_or_default();
@@ -69,7 +71,7 @@ fn below(folder: &Path) -> Option<Below> {
     (!is_limited && sent >= SENT).then_some(Below::Ring)
 }
 
-/// What to do about it: where nothing below keeps packets, a queue that counts is enough.
+/// The remedy: if no packets queue below the root, a root that counts its backlog is enough.
 fn advice(name: &str, below: Option<Below>) -> String {
     let shaper = "tbf rate 19mbit burst 16kb limit 150kb (or htb, or cake with a bandwidth)";
     match below {
@@ -80,7 +82,7 @@ fn advice(name: &str, below: Option<Below>) -> String {
     }
 }
 
-/// Refuses a root without a queue; says what makes another one doubtful.
+/// Refuses a root without a queue; returns a warning for a doubtful one.
 fn judge(name: &str, root: &Root, below: Option<Below>) -> Result<Option<String>, Refusal> {
     let kind = match root {
         Root::Default(kind) | Root::Other(kind) => kind.as_str(),
@@ -104,13 +106,14 @@ fn judge(name: &str, root: &Root, below: Option<Below>) -> Result<Option<String>
     }))
 }
 
-/// Does `what` with /sys as this thread's network namespace has it: what is mounted is that of whoever mounted it.
+/// Runs `what` with the /sys of this thread's network namespace, because an existing mount shows the
+/// namespace of the process that mounted it.
 fn with_sysfs<T: Send>(of_another: bool, what: impl FnOnce() -> T + Send) -> T {
     if !of_another {
         return what();
     }
     let within = move || {
-        // SAFETY: terminated words; what is unshared and mounted is this thread's alone, and goes with it.
+        // SAFETY: terminated strings; the mount namespace is private to this thread and ends with it.
         let _ = unsafe {
             libc::unshare(libc::CLONE_NEWNS) == 0
                 && libc::mount(
@@ -137,14 +140,15 @@ fn folder(name: &str) -> PathBuf {
     Path::new("/sys/class/net").join(name)
 }
 
-/// Refuses an interface of this thread's network namespace on which a law would be blind to its queue for ever; else what makes it doubtful,
-/// if anything. `of_another`: that namespace is not the process's own.
+/// Refuses an interface of this thread's network namespace whose queue a law can never see; otherwise returns
+/// a warning if it is doubtful. `of_another` says that the namespace is not the process's own.
 pub fn look(name: &str, root: &Root, of_another: bool) -> Result<Option<String>, Refusal> {
     let below = with_sysfs(of_another, || below(&folder(name)));
     judge(name, root, below)
 }
 
-/// Every interface of this namespace that is up, but the loopback, and what speaks against a law that goes by its queue.
+/// All interfaces of this namespace that are up, without loopback, each with the reason against a law that
+/// observes only the queue, if any.
 pub fn of_all() -> Vec<(String, Option<String>)> {
     let Ok(socket) = Socket::open() else { return Vec::new() };
     let names = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
@@ -168,7 +172,7 @@ pub fn of_all() -> Vec<(String, Option<String>)> {
 mod tests {
     use super::*;
 
-    /// A folder as /sys has it; gone when dropped.
+    /// A copy of a /sys directory; removed when dropped.
     struct Sys(PathBuf);
 
     impl Sys {
@@ -205,7 +209,7 @@ mod tests {
             ("bql", limit("2020\n").to_vec(), None),
             ("no-bql", limit("0\n").to_vec(), Some(Below::Ring)),
             ("no-files", vec![("device/vendor", ""), sent], Some(Below::Ring)),
-            // Nobody can tell before it has sent anything.
+            // Unknown before it has sent enough packets.
             ("idle", vec![("device/vendor", ""), ("statistics/tx_packets", "3\n")], None),
         ] {
             assert_eq!(below(&Sys::with(name, &files).0), expected, "{name}");
@@ -238,7 +242,7 @@ mod tests {
             assert!(
                 said.starts_with(&format!("x0: {}", below.words())) && said.contains("backlog of fq_codel")
             );
-            // What holds packets back itself has them, whatever is below.
+            // A root that limits the rate holds the queue, whatever is below it.
             assert_eq!(doubt("tbf", Some(below)), None);
         }
         assert_eq!(doubt("bfifo", None), None);

@@ -1,9 +1,10 @@
-//! A router that takes another's place without a gap.
+//! Replaces a router by another one without a gap.
 //!
-//! What is new is pinned beside what is there, in the interface's directory with `+new` behind its name. Then one system call gives
-//! the link the new program, another exchanges the directories, and what was old goes with `+new`. Killed in between, a router is
-//! attached, the old or the new: whoever looks goes by the directory whose state the link's program works on, and the next
-//! `attach` ends what the killed one began.
+//! The new router is pinned next to the old one, in the interface's directory with the suffix `+new`. One
+//! system call then gives the link the new program, another one exchanges the directories, and the old router
+//! is removed with `+new`. If the command is killed in between, either the old or the new router is attached.
+//! Readers use the directory whose state the link's program uses, and the next `attach` completes the
+//! interrupted one.
 
 use super::pins;
 use libbpf_rs::query::LinkTypeInfo;
@@ -16,22 +17,24 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What the directory's name ends in.
+/// Suffix of the staged directory's name.
 pub const STAGED: &str = "+new";
 
-/// Where what is new is pinned.
+/// The staged directory of `directory`.
 pub fn beside(directory: &Path) -> PathBuf {
     let mut name = directory.as_os_str().to_owned();
     name.push(STAGED);
     name.into()
 }
 
-/// What is pinned as `path`, if anything is: libbpf would print that nothing is.
+/// Opens the link pinned at `path`, if any. Checks first, because libbpf prints an error if nothing is
+/// pinned.
 fn open(path: &Path) -> Option<Link> {
     path.exists().then(|| Link::open(path).ok()).flatten()
 }
 
-/// The link pinned in `directory`, if it still is on interface `ifindex`, or on any: a device that went away takes it off.
+/// The link pinned in `directory`, if it is still attached to interface `ifindex`, or to any interface if
+/// that is `None`. A removed device detaches it.
 fn link_on(directory: &Path, pin: &str, ifindex: Option<u32>) -> Option<Link> {
     let link = open(&directory.join(pin))?;
     let on = match link.info().ok()?.info {
@@ -41,12 +44,12 @@ fn link_on(directory: &Path, pin: &str, ifindex: Option<u32>) -> Option<Link> {
     (on != 0 && ifindex.is_none_or(|i| i == on)).then_some(link)
 }
 
-/// Whether there is one.
+/// Whether the router pinned in `directory` is attached.
 pub fn is_on(directory: &Path, ifindex: Option<u32>) -> bool {
     link_on(directory, pins::LINK, ifindex).is_some()
 }
 
-/// The maps of a program.
+/// Numbers of a program's maps.
 fn maps_of(program: u32) -> Option<Vec<u32>> {
     let program = Program::fd_from_id(program).ok()?;
     let mut ids = vec![0u32; 64];
@@ -67,7 +70,7 @@ fn maps_of(program: u32) -> Option<Vec<u32>> {
     Some(ids)
 }
 
-/// Whether the program of the link pinned in `directory` works on the state that is pinned there.
+/// Whether the program of the link in `directory` uses the state that is pinned there.
 fn is_in_use(directory: &Path) -> bool {
     let in_use = || {
         let link = open(&directory.join(pins::LINK))?.info().ok()?;
@@ -89,7 +92,7 @@ fn map_id(map: &MapHandle) -> Option<u32> {
     }
 }
 
-/// Where the interface's router is, which is `directory` unless an `attach` was killed, or is at it now.
+/// The directory of the active router: `directory`, unless an `attach` was killed or is running.
 pub fn settled(directory: &Path) -> PathBuf {
     let new = beside(directory);
     if new.exists() && is_in_use(&new) { new } else { directory.to_owned() }
@@ -104,13 +107,13 @@ fn rename(from: &Path, to: &Path, flags: u32) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What was beside `directory` is there now, and what was there is beside it.
+/// Exchanges `directory` and its staged directory.
 pub fn exchange(directory: &Path) -> io::Result<()> {
     let flags = if directory.exists() { libc::RENAME_EXCHANGE } else { 0 };
     rename(&beside(directory), directory, flags)
 }
 
-/// Takes away what is beside `directory`, but for links that `directory` has, too.
+/// Removes the staged directory, but keeps links that `directory` has, too.
 pub fn discard(directory: &Path) -> anyhow::Result<()> {
     let new = beside(directory);
     if !new.exists() {
@@ -126,7 +129,7 @@ pub fn discard(directory: &Path) -> anyhow::Result<()> {
     pins::remove(&new)
 }
 
-/// Ends what an `attach` that was killed began; whether there was one.
+/// Completes or undoes an `attach` that was killed; returns whether there was one.
 pub fn recover(directory: &Path) -> anyhow::Result<bool> {
     let new = beside(directory);
     if !new.exists() {
@@ -139,8 +142,9 @@ pub fn recover(directory: &Path) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Has `program` do what the link pinned in `directory` on interface `ifindex` did, at the same place among others, from one packet to the
-/// next; pinned beside it. Whether there was such a link.
+/// Replaces the program of the link pinned in `directory` on interface `ifindex` by `program`, at the same
+/// position and between two packets. Pins the link in the staged directory. Returns whether there was such a
+/// link.
 pub fn take_over(directory: &Path, pin: &str, ifindex: u32, program: BorrowedFd<'_>) -> anyhow::Result<bool> {
     let Some(link) = link_on(directory, pin, Some(ifindex)) else { return Ok(false) };
     let name = CString::new(beside(directory).join(pin).as_os_str().as_bytes())?;

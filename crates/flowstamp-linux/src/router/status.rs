@@ -1,4 +1,4 @@
-//! `router status`: what the routers do, for a reader, as JSON, or for Prometheus.
+//! `router status`: shows the state of the routers as text, as JSON, or for Prometheus.
 
 use super::report::reports;
 use super::{Pins, metrics};
@@ -18,7 +18,7 @@ pub struct Arguments {
     pins: Pins,
 }
 
-/// Says it.
+/// Runs `router status`.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(at) = arguments.metrics {
         return metrics::serve(metrics::listen(at)?, &arguments.pins.root);
