@@ -1,4 +1,5 @@
-//! `flowstamp lab`: two hosts, an emulated path between them, and real applications, in network namespaces of their own.
+//! `flowstamp lab`: runs real applications on two hosts with an emulated path between them, in their own
+//! network namespaces.
 
 mod applications;
 mod backlog;
@@ -77,10 +78,10 @@ pub struct Run {
 
 /// Exit code of a run that is invalid.
 const INVALID: u8 = 3;
-/// How long programs may take to say goodbye after the lab's end.
+/// Time that programs may take to end after the lab's end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Does it.
+/// Runs a `lab` command.
 pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(run) => run_lab(run),
@@ -106,7 +107,7 @@ extern "C" fn stop(_: libc::c_int) {
     STOPPED.store(true, Ordering::Relaxed);
 }
 
-/// Ctrl-C and the like end the lab, not the process: what it made is taken away.
+/// Makes signals such as Ctrl-C end the lab in order, so that it removes everything that it made.
 fn catch_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: the handler only stores to an atomic.
@@ -115,13 +116,13 @@ fn catch_signals() {
     heed_pipes(false);
 }
 
-/// Whether a reader that has gone ends the process: not while there is something to take away.
+/// Sets whether a closed pipe ends the process: not while the lab has something to remove.
 fn heed_pipes(heed: bool) {
     // SAFETY: no handler runs.
     unsafe { libc::signal(libc::SIGPIPE, if heed { libc::SIG_DFL } else { libc::SIG_IGN }) };
 }
 
-/// A line of progress, for who still reads.
+/// Prints a line of progress; ignores a closed pipe.
 fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -149,7 +150,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     deliver(run, &lab, &plan, &report, &observed)
 }
 
-/// The network, with our laws in its hosts and its router.
+/// Makes the network, with our laws on its hosts and its router.
 fn set_up(id: &Id, lab: &Lab, by: By) -> anyhow::Result<Network> {
     let with_router = lab.router.place == Where::Bpf;
     let network = Network::make(id, with_router, by)?;
@@ -164,7 +165,7 @@ fn set_up(id: &Id, lab: &Lab, by: By) -> anyhow::Result<Network> {
     Ok(network)
 }
 
-/// Runs the flows over the path, and looks at all of it; nothing if the lab was stopped.
+/// Runs the flows over the path and measures them; returns `None` if the lab was stopped.
 fn measure(
     id: &Id,
     lab: &Lab,
@@ -175,7 +176,8 @@ fn measure(
     let mut applications = Applications::start(id, lab, plan)?;
     let path = Path::start(path_of(lab, plan, network))?;
     let epoch = path.epoch;
-    // A TAP device drops what the host says while the path is not there: before this, and after the path's end.
+    // A TAP device drops the host's frames while the path does not run: before this point, and after the
+    // path's end.
     let dropped_before = network.dropped()?;
     let mut watches = Watches::start(id, lab, epoch)?;
     let before = processors();
@@ -186,7 +188,7 @@ fn measure(
     }
     let after = processors();
     let dropped = network.dropped()? - dropped_before;
-    // Before the path, whose end holds up all changes.
+    // Ends the rate changes before the path, whose end would delay them.
     let changes = watches.as_mut().map_or(Ok(None), Watches::end_changes)?;
     let report = path.stop()?;
     if !finished {
@@ -221,13 +223,13 @@ fn measure(
     Ok(Some((report, observed)))
 }
 
-/// What the hosts ask for, one law at a time: theirs, or that of the first group that has one of ours.
+/// The law that the hosts request: `host.law`, or the law of the first group with one of ours.
 fn our_law(lab: &Lab) -> Option<&'static Law> {
     let laws = std::iter::once(lab.host.law).chain(lab.flows.iter().map(|flows| lab.law_of(flows)));
     laws.into_iter().find_map(file::Control::law)
 }
 
-/// What all processors together have done since the machine started, ticks: idle, and all.
+/// Ticks of all CPUs since boot: idle, and total.
 fn processors() -> [u64; 2] {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.
@@ -237,7 +239,8 @@ fn processors() -> [u64; 2] {
 }
 
 fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
-    // What a BPF router does, the path must not do once more: there it is a delay alone, the way back a plain link.
+    // With a BPF router, the path of the data is only a delay, because the router has the link. The path back
+    // is a plain link.
     let bpf = lab.router.place == Where::Bpf;
     let router = if bpf { RouterSpec::default() } else { results::router_of_path(&lab.router.law) };
     let told = crate::law::law_of(&lab.router.law).map_or(0, |law| (law.told)(&lab.router.law));
@@ -272,14 +275,14 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
     }
 }
 
-/// What each flow makes of what it is told, if one does not obey.
+/// The liars, if any flow ignores feedback.
 fn liars_of(lab: &Lab, plan: &[Planned]) -> Option<Liars> {
     let hears: Vec<_> = plan.iter().map(|planned| lab.flows[planned.group].hears).collect();
     let law = our_law(lab).filter(|_| hears.iter().any(|hears| *hears != Hears::All));
     law.map(|law| Liars::new(law, &hears))
 }
 
-/// Starts each flow in its time; false if it was stopped.
+/// Starts each flow on time; returns false if the lab was stopped.
 fn drive(lab: &Lab, plan: &[Planned], path: &Path, applications: &mut Applications) -> anyhow::Result<bool> {
     let mut order: Vec<usize> = (0..plan.len()).collect();
     order.sort_by_key(|number| plan[*number].start);
@@ -339,7 +342,7 @@ fn deliver(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A few lines for a reader.
+/// Prints a summary as text.
 fn tell(lab: &Lab, results: &results::Results) {
     let s = &results.summary;
     let link = &s["links"]["bottleneck"];

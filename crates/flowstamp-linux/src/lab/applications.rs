@@ -1,4 +1,4 @@
-//! iperf3, nginx and curl: started in time, ended with the lab.
+//! Runs iperf3, nginx and curl: starts them on time and ends them with the lab.
 
 use super::file::{Application, Flows, Lab};
 use super::namespaces::{Id, Place, command};
@@ -15,10 +15,10 @@ use std::time::Duration;
 
 const IPERF_PORT: u16 = 5201;
 pub const HTTP_PORT: u16 = 8080;
-/// What an iperf3 client writes to each connection before its data.
+/// Bytes that an iperf3 client writes to each connection before its data.
 const IPERF_COOKIE_BYTES: u64 = 37;
 
-/// One flow to come.
+/// A planned flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned {
     /// Its group in the lab.
@@ -29,7 +29,7 @@ pub struct Planned {
     pub start: Time,
 }
 
-/// All flows by their groups; a flow's place here is its number.
+/// All flows in the order of their groups; a flow's index here is its number.
 pub fn plan(lab: &Lab) -> Vec<Planned> {
     let of = |(group, flows): (usize, &Flows)| {
         let (start, every) = (flows.start.as_ps(), flows.every.as_ps());
@@ -44,7 +44,7 @@ pub fn plan(lab: &Lab) -> Vec<Planned> {
     lab.flows.iter().enumerate().flat_map(of).collect()
 }
 
-/// What each flow's connection carries before what it is about.
+/// Bytes that each flow's connection carries before its data.
 pub fn preambles(lab: &Lab, plan: &[Planned]) -> Vec<u64> {
     let of = |flow: &Planned| match lab.flows[flow.group].app {
         Application::Iperf3 => IPERF_COOKIE_BYTES,
@@ -53,14 +53,14 @@ pub fn preambles(lab: &Lab, plan: &[Planned]) -> Vec<u64> {
     plan.iter().map(of).collect()
 }
 
-/// Programs that run; they are killed when this goes.
+/// The running programs, which are killed when this is dropped.
 pub struct Applications<'a> {
     id: &'a Id,
     lab: &'a Lab,
     plan: &'a [Planned],
     servers: Vec<Child>,
     clients: Vec<(usize, Child)>,
-    /// Flows whose programs failed, and how.
+    /// Failures of flows' programs, with the reasons.
     pub failures: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Applications<'a> {
             File::create(www.join(size.get().to_string()))?.set_len(size.get())?;
         }
         let dir = folder.display();
-        // One process, which ends with the lab; its temporary files stay in the lab's folder.
+        // One process, which ends with the lab. Its temporary files are in the lab's directory.
         let configuration = format!(
             "daemon off; master_process off; user root; pid {dir}/nginx.pid; error_log {dir}/nginx.log;\n\
              events {{ worker_connections 2048; }}\n\
@@ -112,7 +112,7 @@ impl<'a> Applications<'a> {
         Ok(())
     }
 
-    /// Until every server's port is in its namespace's table of listeners.
+    /// Waits until every server's port is in its namespace's table of listening sockets.
     fn wait_for(&mut self, ports: &[u16]) -> anyhow::Result<()> {
         let since = Epoch::start();
         loop {
@@ -169,7 +169,7 @@ impl<'a> Applications<'a> {
         self.id.folder().join(format!("flow-{number}.json"))
     }
 
-    /// Forgets clients that have ended, and remembers their failures; whether none is left.
+    /// Removes clients that have ended and records their failures; returns whether none is left.
     pub fn reap(&mut self) -> bool {
         let mut failures = Vec::new();
         self.clients.retain_mut(|(number, child)| match child.try_wait() {
@@ -190,7 +190,8 @@ impl<'a> Applications<'a> {
         self.clients.is_empty()
     }
 
-    /// Remembers as failures the programs of long flows that run on, `after` the lab's end. A download may be cut short.
+    /// Records a failure for each iperf3 program that still runs `after` the lab's end. Downloads may be cut
+    /// short.
     pub fn miss(&mut self, after: Duration) {
         for (number, _) in &self.clients {
             let flow = &self.plan[*number];
@@ -228,7 +229,7 @@ fn spawn(command: &mut Command) -> anyhow::Result<Child> {
     })
 }
 
-/// Ports on which something listens in a process's namespace.
+/// Listening TCP ports in the network namespace of a process.
 fn listening(pid: u32) -> Vec<u16> {
     let mut ports = Vec::new();
     for table in ["tcp", "tcp6"] {
@@ -249,7 +250,7 @@ fn listening(pid: u32) -> Vec<u16> {
     ports
 }
 
-/// Whether the programs that the lab needs are there.
+/// Checks that the programs that the lab needs are installed.
 pub fn check(lab: &Lab) -> anyhow::Result<()> {
     let mut needed = vec!["ip", "ethtool"];
     for flows in &lab.flows {

@@ -1,4 +1,4 @@
-//! The queue of a kernel's qdisc over time, by rtnetlink: what a BPF router's link is measured by.
+//! Samples the queue of a kernel qdisc through rtnetlink, to measure a BPF router's link.
 
 use super::namespaces::{Id, Place};
 use crate::netlink::{Object, Socket, TC_H_ROOT, TCA_STATS2, attribute, u32_at};
@@ -13,32 +13,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the queue is looked at.
+/// Interval between samples.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// What a qdisc has counted.
+/// One sample of a qdisc's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
-    /// When.
+    /// Time of the sample.
     pub time: Time,
-    /// Bytes that wait.
+    /// Queued bytes.
     pub backlog_bytes: u32,
-    /// Packets for which there was no room, so far.
+    /// Packets dropped so far.
     pub drops: u32,
-    /// Bytes that have left, so far.
+    /// Bytes sent so far.
     pub bytes: u64,
-    /// Packets that have left, so far.
+    /// Packets sent so far.
     pub packets: u32,
 }
 
-/// Looks at the qdisc of an interface until stopped.
+/// A thread that samples the root qdisc of an interface until stopped.
 pub struct Watch {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Counted>>>,
 }
 
 impl Watch {
-    /// Starts looking at the root qdisc of an interface of a namespace.
+    /// Starts sampling the root qdisc of an interface in a namespace.
     pub fn start(id: &Id, place: Place, interface: &str, epoch: Epoch) -> anyhow::Result<Self> {
         let file = id.file(place);
         let namespace = File::open(&file).with_context(|| format!("{}", file.display()))?;
@@ -48,7 +48,8 @@ impl Watch {
         let thread = std::thread::Builder::new().name("backlog".to_owned()).spawn(move || {
             let mut all = Vec::new();
             let Ok((socket, index)) = socket_in(&namespace, &interface) else { return all };
-            // It asks under the kernel's lock of all networks' settings, for which who changes a rate must not have to wait.
+            // Each request holds the kernel's lock on network settings (RTNL), and rate changes must not wait
+            // long for it.
             real_time();
             while !stopped.load(Ordering::Relaxed) {
                 let time = epoch.now();
@@ -62,7 +63,7 @@ impl Watch {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// What was seen.
+    /// Stops and returns the samples.
     pub fn finish(mut self) -> Vec<Counted> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
@@ -102,14 +103,14 @@ fn ask(socket: &Socket, index: u32) -> io::Result<Option<Counted>> {
     Ok(found)
 }
 
-/// The queue between two instants.
+/// The samples between two instants.
 pub struct Window<'a> {
     seen: &'a [Counted],
     before: Counted,
 }
 
 impl<'a> Window<'a> {
-    /// Of all that was seen, what lies in `from..to`.
+    /// The samples in `from..to`.
     pub fn of(all: &'a [Counted], from: Time, to: Time) -> Self {
         let start = all.partition_point(|c| c.time < from);
         let end = all.partition_point(|c| c.time < to).max(start);
@@ -121,18 +122,18 @@ impl<'a> Window<'a> {
         self.seen.last().copied().unwrap_or(self.before)
     }
 
-    /// The last queue seen.
+    /// The last sampled queue, bytes.
     pub fn queue_bytes(&self) -> f64 {
         f64::from(self.last().backlog_bytes)
     }
 
-    /// The mean of what was seen.
+    /// The mean of the sampled queues, bytes.
     pub fn mean_queue_bytes(&self) -> f64 {
         let sum: f64 = self.seen.iter().map(|c| f64::from(c.backlog_bytes)).sum();
         if self.seen.is_empty() { self.queue_bytes() } else { sum / self.seen.len() as f64 }
     }
 
-    /// A nearest rank of what was seen.
+    /// The quantile of the sampled queues by nearest rank, bytes.
     pub fn quantile(&self, share: f64) -> f64 {
         let mut queues: Vec<u32> = self.seen.iter().map(|c| c.backlog_bytes).collect();
         queues.sort_unstable();
@@ -140,17 +141,17 @@ impl<'a> Window<'a> {
         queues.get(rank - 1).copied().map_or(0.0, f64::from)
     }
 
-    /// Packets for which there was no room.
+    /// Packets dropped in the window.
     pub fn drops(&self) -> u64 {
         u64::from(self.last().drops.wrapping_sub(self.before.drops))
     }
 
-    /// Bytes that left.
+    /// Bytes sent in the window.
     pub fn bytes(&self) -> u64 {
         self.last().bytes.saturating_sub(self.before.bytes)
     }
 
-    /// Packets that left.
+    /// Packets sent in the window.
     pub fn packets(&self) -> u64 {
         u64::from(self.last().packets.wrapping_sub(self.before.packets))
     }

@@ -1,4 +1,4 @@
-//! Flows that went over to the kernel's own congestion control: when and why, as the hosts remember it.
+//! Flows that switched to the kernel's congestion control: when and why, according to the hosts.
 
 use super::applications::{HTTP_PORT, Planned};
 use super::file::{Application, Lab};
@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 /// A flow that left.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Left {
-    /// As `host status` has it.
+    /// The cause, named as in `host status`.
     pub cause: String,
-    /// Not known of a flow whose application alone tells: then it is that of its start.
+    /// `None` if only the application reported it; its start then counts as the time.
     pub at: Option<Time>,
 }
 
-/// What `host status --departures` said, for each flow: of the ends that send its data.
+/// Finds each flow's departure in `host status --departures`, by the ports of its sender.
 ///
-/// `time` is a lab's time of an instant of the monotonic clock. `controls` are the laws' names to the kernel by flow, where the
-/// law is one of ours.
+/// `time` converts seconds of the monotonic clock to the lab's time. `controls` are the congestion controls'
+/// names in the kernel by flow, for flows with one of our laws.
 pub fn of_flows(
     lab: &Lab,
     plan: &[Planned],
@@ -42,17 +42,17 @@ pub fn of_flows(
         if let Some(departure) = all.iter().find(sender) {
             let cause = departure["cause"].as_str().unwrap_or_default().to_owned();
             let at = departure["at_s"].as_f64().map(&time);
-            // Once the path has stopped, what is still to be sent is lost.
+            // After the path has stopped, all packets are lost, so later departures do not count.
             return (at <= Some(lab.duration)).then_some(Left { cause, at });
         }
-        // One that no law of ours has ever had leaves no trace but its application's word.
+        // A flow that never ran our law leaves no record on the hosts; only its application reports it.
         let last = said[number]["end"]["sender_tcp_congestion"].as_str()?;
         (last != control).then(|| Left { cause: format!("it is {last}'s"), at: None })
     };
     (0..plan.len()).map(of).collect()
 }
 
-/// The summary's part: by group that has one of our laws, how many flows stayed, and which left.
+/// The summary of each group with one of our laws: how many flows stayed, and which left.
 pub fn by_group(lab: &Lab, plan: &[Planned], opened: &[bool], left: &[Option<Left>]) -> Map<String, Value> {
     let mut groups = Map::new();
     for (number, group) in lab.flows.iter().enumerate().filter(|(_, group)| lab.law_of(group).law().is_some())
@@ -74,7 +74,7 @@ pub fn by_group(lab: &Lab, plan: &[Planned], opened: &[bool], left: &[Option<Lef
     groups
 }
 
-/// One group's line for a reader.
+/// One group's departures as a line of text.
 pub fn line(group: &Value) -> String {
     const MOST_NAMES: usize = 5;
     let (law, flows) =

@@ -1,4 +1,4 @@
-//! The lab's file: a path, a router's law on it, the hosts' law, and applications.
+//! The format of a lab's file: a path, a router's law on it, the hosts' law, and applications.
 
 pub use super::wire::PACKET_BYTES;
 use super::wire::Path;
@@ -23,28 +23,28 @@ pub struct Lab {
     /// A name for titles.
     #[serde(default)]
     pub name: String,
-    /// What it shows, in a sentence.
+    /// One sentence about what it shows.
     #[serde(default)]
     pub description: String,
-    /// How long it is measured.
+    /// Duration of the measurement.
     pub duration: Time,
     /// Statistics start here; series cover the whole run.
     #[serde(default)]
     pub warmup: Time,
-    /// Losses follow from it.
+    /// Seed of the random losses.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Between the two hosts.
+    /// The path between the two hosts.
     pub path: Path,
-    /// On the path.
+    /// The router on the path.
     #[serde(default)]
     pub router: Router,
-    /// On both hosts.
+    /// Settings of both hosts.
     #[serde(default)]
     pub host: Host,
     /// Groups of flows.
     pub flows: Vec<Flows>,
-    /// What is sampled.
+    /// Sampling.
     #[serde(default)]
     pub probes: Probes,
     /// Packets to record as they leave links, for `trace.pcapng`.
@@ -52,10 +52,10 @@ pub struct Lab {
     pub capture: Option<Capture>,
 }
 
-/// Packets that a lab records at most: they are kept in memory until its end.
+/// Maximum number of recorded packets, which are kept in memory until the lab's end.
 const MAX_CAPTURED: u32 = 1_000_000;
 
-/// The path's links, by the names of the simulator's dumbbell: the one for the data, the one back.
+/// The path's links, named as in the simulator's dumbbell: the link of the data, and the link of the acks.
 pub const LINKS: [&str; 2] = ["bottleneck", "bottleneck.reverse"];
 
 fn one() -> u64 {
@@ -66,14 +66,14 @@ fn one() -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Where {
-    /// In the path itself, by the simulator's law.
+    /// In the emulated path, with the simulator's law.
     #[default]
     Path,
-    /// In the kernel of a forwarding namespace, by BPF on a real queue.
+    /// In BPF in the kernel of a forwarding namespace, on a real queue.
     Bpf,
 }
 
-/// Who holds the law's own traffic and the rest to their parts of the link.
+/// The scheduler that divides the link between the law's own traffic and the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Share {
@@ -87,27 +87,28 @@ pub struct Router {
     /// Where the law runs.
     #[serde(rename = "where")]
     pub place: Where,
-    /// Coexistence with other traffic. Default: the law takes all traffic for its own.
+    /// Coexistence with other traffic. Default: the law treats all traffic as its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
-    /// Who is tested, by `router police`; as of a simulated link. Default: nobody.
+    /// Settings of `router police`, as for a simulated link. Default: no police.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub police: Option<Police>,
     /// The law.
     #[serde(flatten)]
     pub law: RouterSpec,
-    /// Its parameters that the file sets, as `router attach --set` takes them: the kernel has defaults of its own.
+    /// The parameters that the file sets, in the format of `router attach --set`. The kernel has its own
+    /// defaults for the others.
     #[serde(skip)]
     pub sets: Vec<String>,
 }
 
 impl Router {
-    /// What a kernel's router is asked for: its own defaults where the file says nothing.
+    /// The settings for a kernel router, with its own defaults where the file has none.
     fn kernels(&self) -> Result<law::Given, Refusal> {
         law::given(law::law_of(&self.law)?, &self.sets, None, None)
     }
 
-    /// Whether the kernel's police can carry out all that the file says of it.
+    /// Checks that the kernel's police supports the file's settings.
     fn check_police(&self, rate: Rate) -> Result<(), String> {
         let Some(police) = &self.police else { return Ok(()) };
         let law = law::law_of(&self.law).map_err(|refusal| refusal.0)?;
@@ -129,7 +130,7 @@ impl Router {
         police.params(rate).map(drop).map_err(|(key, text)| format!("router.police.{key} {text}"))
     }
 
-    /// Whether the router of a path can carry out all that the file says.
+    /// Checks that the router supports the file's settings.
     fn check(&self, path: &Path) -> Result<(), Refusal> {
         if self.law == RouterSpec::default() {
             return Ok(());
@@ -150,11 +151,11 @@ impl Router {
         law::translate(&spec, &law::Link { rate, limit, own_weight: 1.0, eta, min_interval }).map(drop)
     }
 
-    /// The law as it is carried out, in a scenario's words.
+    /// The effective law as a scenario's table.
     fn scenario(&self) -> toml::Table {
         let kernels = (self.place == Where::Bpf).then(|| self.kernels().ok()).flatten();
         let spec = kernels.map_or_else(|| self.law.clone(), |given| given.spec);
-        // What is unset stays away: TOML has no word for it.
+        // Unset parameters are left out, because TOML has no null.
         toml::Table::try_from(spec).unwrap_or_default()
     }
 }
@@ -173,7 +174,7 @@ impl<'de> Deserialize<'de> for Router {
         let sets = table.iter().filter(|(key, _)| *key != "law").map(|(key, value)| format!("{key}={value}"));
         let sets = sets.collect();
         let mut law = RouterSpec::deserialize(table).map_err(serde::de::Error::custom)?;
-        // The simulator would take it from the paths; hosts and routers here have the paper's.
+        // The simulator would derive t_rho from the paths; hosts and routers here use the paper's value.
         if let RouterSpec::Vcp(parameters) = &mut law {
             parameters.t_rho.get_or_insert(T_RHO);
         }
@@ -181,20 +182,20 @@ impl<'de> Deserialize<'de> for Router {
     }
 }
 
-/// Congestion control of hosts: one of our laws, or the kernel's own by its name.
+/// A congestion control of hosts: one of our laws, or one of the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
-    /// By stamps.
+    /// One of our laws.
     Stamped(&'static Law),
-    /// Without.
+    /// One of the kernel's, by name.
     Kernel(&'static str),
 }
 
-/// The kernel's own that a lab may ask for; the first is the default.
+/// The kernel's congestion controls that a lab supports; the first is the default.
 const KERNELS: [&str; 3] = ["cubic", "bbr", "reno"];
 
 impl Control {
-    /// Its name here.
+    /// Its name in a lab's file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stamped(law) => law.name,
@@ -210,7 +211,7 @@ impl Control {
         }
     }
 
-    /// Whether the simulator has it.
+    /// Whether the simulator supports it.
     fn is_simulated(self) -> bool {
         let name: serde::de::value::StrDeserializer<'_, toml::de::Error> = self.name().into_deserializer();
         SenderSpec::deserialize(name).is_ok()
@@ -247,16 +248,16 @@ pub struct Host {
     /// Congestion control.
     #[serde(default)]
     pub law: Control,
-    /// An RTT that doubles is no reason to leave the law.
+    /// Flows do not leave the law when their RTT doubles.
     #[serde(default)]
     pub any_rtt: bool,
 }
 
-/// What makes the traffic.
+/// The application that makes the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Application {
-    /// iperf3, as fast as it goes.
+    /// iperf3, as fast as possible.
     #[default]
     Iperf3,
     /// nginx and curl: one download each.
@@ -269,31 +270,31 @@ pub enum Application {
 pub struct Flows {
     /// Name in results.
     pub name: String,
-    /// Where its data come from.
+    /// The application.
     #[serde(default)]
     pub app: Application,
-    /// Congestion control, if another than the hosts'.
+    /// Congestion control, if different from the hosts'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub law: Option<Control>,
-    /// How many.
+    /// Number of flows.
     #[serde(default = "one_flow")]
     pub count: u32,
-    /// When the first starts.
+    /// Start of the first flow.
     #[serde(default)]
     pub start: Time,
-    /// How much later than the one before each starts.
+    /// Time between the starts of consecutive flows.
     #[serde(default)]
     pub every: Time,
-    /// When they stop sending. Default: at the lab's end.
+    /// When the flows stop sending. Default: at the lab's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
-    /// How much each transfers. Default: without end.
+    /// Size of each transfer. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
-    /// What they make of what routers tell them: who does not obey has its echoes forged by the path.
+    /// Which feedback the flows obey. For a flow that ignores some, the path forges the echoes.
     #[serde(default = "all")]
     pub hears: Hears,
-    /// What each sends at the most, by the kernel's pacing. Default: no limit.
+    /// Maximum rate of each flow, enforced by the kernel's pacing. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Rate>,
 }
@@ -307,7 +308,7 @@ fn one_flow() -> u32 {
 }
 
 impl Flows {
-    /// What its application and its law cannot do.
+    /// Refuses settings that the application or the law does not support.
     fn check(&self, control: Control) -> Result<(), String> {
         let is_download = self.app == Application::Http;
         let wrong = match self {
@@ -335,7 +336,7 @@ impl Flows {
         Err(wrong.to_owned())
     }
 
-    /// Whether they start and stop within the lab.
+    /// Checks that the flows start and stop within the lab.
     fn check_times(&self, duration: Time) -> Result<(), String> {
         let later = self.every.as_ps().saturating_mul(u64::from(self.count.max(1) - 1));
         let last = Time::from_ps(self.start.as_ps().saturating_add(later));
@@ -356,7 +357,7 @@ impl Flows {
         Ok(())
     }
 
-    /// The same flows in the simulator, or why there are none.
+    /// The same flows for the simulator, or why it cannot run them.
     fn scenario(&self, law: Control, duration: Time) -> Result<serde_json::Value, String> {
         if !law.is_simulated() {
             return Err(format!("the simulator has no {}", law.name()));
@@ -387,7 +388,7 @@ impl Flows {
     }
 }
 
-/// Whether so much can be recorded, of links that there are.
+/// Checks the number of packets and the names of the links.
 fn check_capture(capture: &Capture) -> Result<(), String> {
     if !(1..=MAX_CAPTURED).contains(&capture.packets) {
         return Err(format!("capture.packets is {}; it must be 1 to {MAX_CAPTURED}", capture.packets));
@@ -398,11 +399,11 @@ fn check_capture(capture: &Capture) -> Result<(), String> {
     Ok(())
 }
 
-/// Samples.
+/// Sampling.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probes {
-    /// Their interval.
+    /// Interval between samples.
     pub every: Time,
 }
 
@@ -412,7 +413,7 @@ impl Default for Probes {
     }
 }
 
-/// The most flows of a lab.
+/// Maximum number of flows in a lab.
 const MAX_FLOWS: u32 = 1000;
 
 impl Lab {
@@ -427,7 +428,7 @@ impl Lab {
         let mut lab: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
             let line = line.map_or(String::new(), |line| format!("line {line}: "));
-            // A message may have a second line, of where in an inner table it is.
+            // A message may have a second line with the place in an inner table.
             refuse(format!("{line}{}", plainly(&error.message().lines().collect::<Vec<_>>().join(" "))))
         })?;
         let folder = path.parent().unwrap_or(FilePath::new("."));
@@ -481,12 +482,12 @@ impl Lab {
         Ok(())
     }
 
-    /// The law of a group.
+    /// The congestion control of a group.
     pub fn law_of(&self, flows: &Flows) -> Control {
         flows.law.unwrap_or(self.host.law)
     }
 
-    /// How many departures of this link are recorded.
+    /// Number of departures of this link to record.
     pub fn recorded(&self, link: &str) -> usize {
         let wanted = |capture: &&Capture| {
             capture.links.as_ref().is_none_or(|links| links.iter().any(|name| name == link))
@@ -494,16 +495,16 @@ impl Lab {
         self.capture.as_ref().filter(wanted).map_or(0, |capture| capture.packets as usize)
     }
 
-    /// The same network and flows for the simulator, or why there is none.
+    /// The same network and flows as a scenario for the simulator, or why it cannot run them.
     pub fn scenario(&self) -> Result<serde_json::Value, String> {
         let groups = self.flows.iter().map(|flows| flows.scenario(self.law_of(flows), self.duration));
         let groups: Vec<_> = groups.collect::<Result<_, _>>()?;
-        // A lab's flows bear no marks.
+        // A lab's flows do not use ECN.
         let queue = match self.path.queue {
             QueueKind::Droptail => serde_json::json!("droptail"),
             QueueKind::FqCodel => serde_json::json!({"kind": "fq_codel", "ecn": false}),
         };
-        // Ethernet, IP, TCP with time stamps and, where there is one, the stamp's option.
+        // Headers of Ethernet, IP and TCP with timestamps and, for our laws, the option.
         let header = Bytes::new(if self.host.law.law().is_some() { 82 } else { 66 });
         let mut scenario = serde_json::json!({
             "name": self.name,
@@ -531,7 +532,7 @@ impl Lab {
             scenario["dumbbell"]["police"] = serde_json::json!(police);
         }
         if self.router.share.is_some() {
-            // Both give each class its part, and to one what the other leaves.
+            // Both guarantee each class its share and lend it the other's unused capacity.
             scenario["dumbbell"]["share"] = serde_json::json!("wfq");
         }
         Ok(scenario)
@@ -579,7 +580,7 @@ mod tests {
         }
     }
 
-    /// Sums and products of what a file says may be more than their types hold.
+    /// Sums and products of a file's numbers may overflow their types.
     #[test]
     fn numbers_beyond_all_bounds_are_refused() {
         let late = refusal(&LAB.replace("every = \"2s\"", "every = \"5000h\""));
@@ -589,7 +590,7 @@ mod tests {
         assert_eq!(refusal(&many), "there are 4294967297 flows; there may be 1 to 1000");
     }
 
-    /// The simulator's words for a rate that varies, and a law that needs none.
+    /// Rates may vary as in the simulator, for a law that needs no rate.
     #[test]
     fn a_rate_may_vary() {
         let steps = "{ steps = [[\"0s\", \"20Mbps\"], [\"5s\", \"10Mbps\"]] }\nreverse_rate = \"100Mbps\"";
@@ -600,7 +601,7 @@ mod tests {
             let mut lab: Lab = toml::from_str(&text).expect("a lab");
             lab.path.resolve(FilePath::new("."), lab.duration).expect("rates");
             lab.check().expect("a good one");
-            // Half of the time each, and 50 ms of that.
+            // Each rate for half of the time; the buffer is 50 ms of the mean.
             assert_eq!((lab.path.mean_rate().bps(), lab.path.buffer_bytes()), (15e6, 93_750));
             assert_eq!(lab.path.capacity().bytes_between(Time::from_secs(4), Time::from_secs(6)), 3.75e6);
             assert_eq!(lab.path.reverse_capacity().mean(Time::ZERO, lab.duration).bps(), 100e6);
@@ -621,7 +622,7 @@ mod tests {
         loaded.expect("the simulator takes it");
     }
 
-    /// What the kernel takes for its own is no secret to the simulator.
+    /// The scenario contains the kernel's own defaults.
     #[test]
     fn the_simulators_router_is_the_one_that_runs() {
         let router = |text: &str| {

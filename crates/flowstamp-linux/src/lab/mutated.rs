@@ -1,7 +1,9 @@
-//! Labs' files changed at random: refused in one line, or a lab, of which there is a scenario or one line why there is none.
+//! Tests lab files with random changes. Each file is either refused in one line or a valid lab. A valid lab
+//! has a scenario, or a one-line reason why not.
 //!
-//! `FLOWSTAMP_FUZZ_SECONDS` says for how long, `FLOWSTAMP_FUZZ_FROM` from which seed. Not with libFuzzer, as fuzz/ is: this crate is a
-//! program alone, and building it takes libelf and a compiler for BPF.
+//! `FLOWSTAMP_FUZZ_SECONDS` sets the duration and `FLOWSTAMP_FUZZ_FROM` the first seed. This does not use
+//! libFuzzer as fuzz/ does, because this crate is only a program, and building it needs libelf and a compiler
+//! for BPF.
 
 #[path = "../../tests/packets/random.rs"]
 mod random;
@@ -11,7 +13,7 @@ use random::Random;
 use std::fs;
 use std::path::Path;
 
-/// What values may come to be.
+/// Replacements for values.
 const VALUES: [&str; 26] = [
     "0",
     "-1",
@@ -83,7 +85,7 @@ fn mutated_files_are_labs_or_refused_in_a_line() {
     let files: Vec<String> = paths.iter().map(|path| fs::read_to_string(path).expect("a text")).collect();
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (seconds, from) = (number("FLOWSTAMP_FUZZ_SECONDS"), number("FLOWSTAMP_FUZZ_FROM").unwrap_or(0));
-    // Beside the traces that labs name.
+    // In a directory without the labs' traces.
     let path = std::env::temp_dir().join(format!("flowstamp-lab-{}.toml", std::process::id()));
     let began = std::time::Instant::now();
     let (mut seen, mut accepted) = (0u64, 0u64);

@@ -1,4 +1,5 @@
-//! The lab's namespaces, by its id, and programs in them. Everything outside this process carries the lab's id in its name.
+//! The lab's namespaces and the programs in them. The name of everything outside this process contains the
+//! lab's id.
 
 use crate::refusal::Refusal;
 use anyhow::{Context, bail};
@@ -10,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Which namespace.
+/// A namespace of the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Left,
@@ -20,7 +21,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// All of them.
+    /// All namespaces.
     pub const ALL: [Self; 4] = [Self::Left, Self::Router, Self::Path, Self::Right];
 
     const fn word(self) -> &'static str {
@@ -38,7 +39,7 @@ impl Place {
 pub struct Id(String);
 
 impl Id {
-    /// Lower-case letters and digits.
+    /// Accepts 1 to 8 lower-case letters and digits.
     pub fn new(text: &str) -> Result<Self, Refusal> {
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         if text.is_empty() || text.len() > 8 || !text.chars().all(good) {
@@ -64,12 +65,12 @@ impl Id {
         Path::new("/run/netns").join(self.namespace(place))
     }
 
-    /// The folder of what the applications need and leave.
+    /// The directory for the applications' files.
     pub fn folder(&self) -> PathBuf {
         PathBuf::from(format!("/run/fs-{}-lab", self.0))
     }
 
-    /// The control group of the applications, if there is a second-version hierarchy.
+    /// The applications' cgroup, if cgroup version 2 is mounted.
     pub fn cgroup(&self) -> Option<PathBuf> {
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
         let mount = mounts.lines().find_map(|line| {
@@ -81,14 +82,14 @@ impl Id {
     }
 }
 
-/// Holds the id against a second lab of the same name, for as long as it lives.
+/// A lock against a second lab with the same id.
 pub struct Lock {
     path: PathBuf,
     file: File,
 }
 
 impl Lock {
-    /// Takes the lock, or says that another lab runs.
+    /// Takes the lock, or refuses if another lab runs.
     pub fn take(id: &Id) -> anyhow::Result<Self> {
         let path = PathBuf::from(format!("/run/fs-{}-lab.lock", id.0));
         loop {
@@ -113,7 +114,7 @@ impl Lock {
         }
     }
 
-    /// Whether the file that is locked still is the one of that name: its holder removes it at the end.
+    /// Whether the locked file still has its name; its previous holder may have removed it.
     fn is_current(&self) -> bool {
         let named = fs::metadata(&self.path).map(|m| m.ino());
         matches!((named, self.file.metadata()), (Ok(named), Ok(held)) if named == held.ino())
@@ -128,7 +129,7 @@ impl Drop for Lock {
     }
 }
 
-/// Runs a command to its end; its words are in the error.
+/// Runs a command to its end and returns its output; an error contains the command.
 pub fn run(command: &mut Command) -> anyhow::Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
@@ -144,7 +145,8 @@ pub fn run(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A program to be started in a namespace (and the lab's control group). It dies with the lab, and Ctrl-C does not reach it.
+/// Prepares a program in a namespace and the lab's cgroup. The program ends with the lab, and Ctrl-C does not
+/// reach it.
 pub fn command(id: &Id, place: Place, program: &str) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("within").arg("--netns").arg(id.file(place));
@@ -168,7 +170,7 @@ pub struct Within {
 }
 
 impl Within {
-    /// Only comes back with an error.
+    /// Executes the program; returns only on error.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         // SAFETY: no memory is involved.
         unsafe {

@@ -1,4 +1,4 @@
-//! What holds the lab's namespaces together. Only names that carry the lab's id are ever taken away.
+//! The network between the lab's namespaces. Cleaning up removes only names that contain the lab's id.
 //!
 //! ```text
 //!   left 10.199.1.2 l0 ------- in  path  out ------- r0 10.199.2.2 right
@@ -13,9 +13,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The sender of data.
+/// Address of the data's sender.
 pub const LEFT: &str = "10.199.1.2";
-/// Their receiver.
+/// Address of the data's receiver.
 pub const RIGHT: &str = "10.199.2.2";
 const ROUTER: [&str; 2] = ["10.199.1.1", "10.199.2.1"];
 
@@ -27,7 +27,7 @@ fn ip_with(words: &str, more: &[&str]) -> anyhow::Result<String> {
     run(Command::new("ip").args(words.split(' ')).args(more))
 }
 
-/// The lab's network. It goes when this goes.
+/// The lab's network, which is removed when this is dropped.
 pub struct Network {
     id: Id,
     with_router: bool,
@@ -35,7 +35,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes namespaces and what joins them.
+    /// Makes the namespaces and the links between them.
     pub fn make(id: &Id, with_router: bool, by: By) -> anyhow::Result<Self> {
         let network = Self { id: id.clone(), with_router, by };
         for place in Place::ALL.into_iter().filter(|place| with_router || *place != Place::Router) {
@@ -47,7 +47,7 @@ impl Network {
             fs::create_dir(&cgroup).with_context(|| format!("{}", cgroup.display()))?;
         }
         fs::create_dir(id.folder()).with_context(|| format!("{}", id.folder().display()))?;
-        // What only forwards frames has no addresses and makes no traffic of its own.
+        // The path's namespace only forwards frames, so it has no addresses and sends no traffic of its own.
         sysctl(id, Place::Path, "ipv6.conf.all.disable_ipv6", "1")?;
         if with_router {
             network.pair((Place::Left, "l0", 1), (Place::Router, "in", 2))?;
@@ -80,9 +80,9 @@ impl Network {
         }
         for (place, device) in [(Place::Left, "l0"), (Place::Right, "r0")] {
             network.spread(place, device)?;
-            // Ports of flows stay free of other connections.
+            // Other connections do not use the flows' ports.
             sysctl(id, place, "ipv4.ip_local_port_range", "20000 29999")?;
-            // A flow starts from nothing, whatever the one before learnt.
+            // A flow does not reuse metrics of earlier flows.
             sysctl(id, place, "ipv4.tcp_no_metrics_save", "1")?;
             sysctl(id, place, "ipv4.tcp_rmem", "4096 131072 67108864")?;
             sysctl(id, place, "ipv4.tcp_wmem", "4096 131072 67108864")?;
@@ -90,8 +90,8 @@ impl Network {
         Ok(network)
     }
 
-    /// What connections between the two hosts use unless they say otherwise. By the route: the sysctl of a namespace takes only
-    /// laws that any user may choose, and CUBIC and BBR are none.
+    /// Sets the default congestion control between the two hosts. Uses the route, because a namespace's
+    /// sysctl accepts only those that unprivileged users may choose, which excludes CUBIC and BBR.
     pub fn congestion_control(&self, name: &str) -> anyhow::Result<()> {
         for (place, device, address, gateway) in
             [(Place::Left, "l0", LEFT, ROUTER[0]), (Place::Right, "r0", RIGHT, ROUTER[1])]
@@ -106,12 +106,12 @@ impl Network {
         Ok(())
     }
 
-    /// How frames reach the path.
+    /// The kind of the path's ports.
     pub fn path_by(&self) -> By {
         self.by
     }
 
-    /// What the path is to open: the file of a namespace and the name of an interface, at each end.
+    /// The path's interface at each end: the network namespace's file and the interface's name.
     pub fn path_interfaces(&self) -> [(PathBuf, String); 2] {
         let near = if self.with_router { (Place::Router, "out") } else { (Place::Left, "l0") };
         let ends = match self.by {
@@ -121,7 +121,7 @@ impl Network {
         ends.map(|(place, name)| (self.id.file(place), name.to_owned()))
     }
 
-    /// Frames that were dropped on the way into the path and out of it, which no congestion control is to see.
+    /// Frames dropped between the hosts and the path. Such drops invalidate the run.
     pub fn dropped(&self) -> anyhow::Result<u64> {
         let near = if self.with_router { (Place::Router, "out") } else { (Place::Left, "l0") };
         let mut ends = vec![near, (Place::Right, "r0")];
@@ -136,13 +136,13 @@ impl Network {
             let table = run(command(&self.id, place, "cat")?.arg("/proc/net/dev"))?;
             let [came, went] =
                 dropped(&table, device).with_context(|| format!("{device} is not in /proc/net/dev"))?;
-            // What a TAP device gets from its file and has no room for counts as having come.
+            // Frames that a TAP device receives from its file but drops count as its receive drops.
             all += went + if self.by == By::Tap { came } else { 0 };
         }
         Ok(all)
     }
 
-    /// An interface whose frames the path gets: a TAP device, or one end of a veth whose other is the path's.
+    /// Makes an interface on the path: a TAP device, or a veth whose other end belongs to the path.
     fn to_path(
         &self,
         (place, device, mac): (Place, &str, u8),
@@ -158,7 +158,7 @@ impl Network {
     }
 
     fn offload_off(&self, place: Place, device: &str) -> anyhow::Result<()> {
-        // The path sees frames as they are on a wire: with their checksums, and one segment each.
+        // Without offloads, the path sees frames as on a wire: with checksums, and one segment each.
         let words = ["-K", device, "tx", "off", "tso", "off", "gro", "off"];
         run(command(&self.id, place, "ethtool")?.args(words)).map(|_| ())
     }
@@ -179,15 +179,15 @@ impl Network {
         Ok(())
     }
 
-    /// What the hosts receive is worked on by processors other than the path's: the path's own sending would else do the receiver's
-    /// TCP, or leave it to a thread of the kernel that the path's priority starves.
+    /// Moves the hosts' receive processing to CPUs other than the path's. Otherwise the path's sending would
+    /// run the receiver's TCP, or leave it to a kernel thread that the path's priority starves.
     fn spread(&self, place: Place, device: &str) -> anyhow::Result<()> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from).min(32);
         let others = ((1u64 << processors) - 1) & !(1 << PROCESSOR);
         if others == 0 {
             return Ok(());
         }
-        // Only `ip netns exec` shows a namespace's own devices in /sys.
+        // `ip netns exec` mounts a /sys that shows the namespace's own devices.
         let script = format!("echo {others:x} > /sys/class/net/{device}/queues/rx-0/rps_cpus");
         ip_with(&format!("netns exec {} sh -c", self.id.namespace(place)), &[&script]).map(|_| ())
     }
@@ -197,15 +197,15 @@ impl Network {
     }
 }
 
-/// Drops of an interface in a table as /proc/net/dev, of what came and of what was to go: each has eight numbers, of which
-/// the first four are bytes, packets, errors and drops.
+/// Receive and transmit drops of an interface in a table like /proc/net/dev. Each direction has eight
+/// numbers, of which the first four are bytes, packets, errors and drops.
 fn dropped(table: &str, device: &str) -> Option<[u64; 2]> {
     let line = table.lines().find_map(|line| line.trim_start().strip_prefix(device)?.strip_prefix(':'))?;
     let number = |column| line.split_whitespace().nth(column)?.parse().ok();
     Some([number(3)?, number(11)?])
 }
 
-/// Frames that may wait to be read from a TAP device, as many as an AF_XDP socket's ring holds.
+/// Queue length of a TAP device in frames, equal to an AF_XDP socket's ring.
 const TAP_FRAMES: u32 = 8192;
 
 fn mac_of(last: u8) -> String {
@@ -218,7 +218,7 @@ impl Drop for Network {
     }
 }
 
-/// Takes away whatever carries the lab's id; returns the names.
+/// Removes everything with the lab's id; returns the names.
 pub fn clean(id: &Id) -> Vec<String> {
     let mut gone = Vec::new();
     if stamped::remove(id) {
@@ -229,7 +229,7 @@ pub fn clean(id: &Id) -> Vec<String> {
         if !id.file(place).exists() {
             continue;
         }
-        // Programs of an earlier lab that outlived it hold the namespace.
+        // Surviving programs of an earlier lab keep the namespace alive.
         for pid in ip(&format!("netns pids {name}")).unwrap_or_default().lines() {
             if let Ok(pid) = pid.trim().parse::<i32>()
                 && pid != std::process::id() as i32
@@ -243,7 +243,7 @@ pub fn clean(id: &Id) -> Vec<String> {
         }
     }
     if let Some(cgroup) = id.cgroup().filter(|path| path.exists()) {
-        // The group empties once the programs in it are gone.
+        // The cgroup can be removed once its programs have ended.
         for _ in 0..50 {
             if fs::remove_dir(&cgroup).is_ok() {
                 gone.push(cgroup.display().to_string());

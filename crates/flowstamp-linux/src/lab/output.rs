@@ -1,4 +1,4 @@
-//! A lab's folder: that of a simulation, without distributions of delays.
+//! Writes a lab's results folder, in the format of a simulation but without delay distributions.
 
 use super::file::{LINKS, Lab};
 use super::parquet;
@@ -10,7 +10,7 @@ use flowstamp_wire::pcapng;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Fills the folder.
+/// Writes all files of the folder.
 pub fn write(folder: &Path, lab: &Lab, report: &Report, results: &Results) -> Result<(), OutputError> {
     let written = folder::whole(folder, |files| {
         files.add_json("manifest.json", &results.manifest)?;

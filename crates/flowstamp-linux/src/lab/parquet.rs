@@ -1,11 +1,12 @@
-//! Tables as Parquet, as little of the format as a lab's results need: one group of rows, one page for each column, no compression.
-//! It is written here because the crate `parquet` takes longer to compile than the rest of `flowstamp-linux`.
+//! A minimal Parquet writer for a lab's results: one row group, one page per column, no compression.
+//!  It exists because the crate `parquet` takes longer to compile than the rest of `flowstamp-linux`.
 //!
 //! ```text
-//!   "PAR1"   for each column its words, if it has words, and its values   metadata, and its length   "PAR1"
+//!   "PAR1"   per column: dictionary page (for words only), data page   metadata   length of metadata   "PAR1"
 //! ```
 //!
-//! Headers and metadata are records in Thrift's compact protocol. The numbers of their fields are those of `parquet.thrift`.
+//! Headers and metadata are structs in Thrift's compact protocol. Field numbers are those of
+//! `parquet.thrift`.
 
 use flowstamp_results::Values;
 
@@ -26,7 +27,7 @@ const RLE_DICTIONARY: usize = 8;
 
 const UNCOMPRESSED: usize = 0;
 
-/// The bytes of a table whose columns `fill` adds, each with as many rows as the others.
+/// The bytes of a table whose columns `fill` adds; all columns have the same number of rows.
 pub fn table<'a>(fill: impl FnOnce(&mut dyn FnMut(&'static str, Values<'a>))) -> Vec<u8> {
     let mut table = Table { bytes: MAGIC.to_vec(), ..Table::default() };
     fill(&mut |name, values| table.add(name, values));
@@ -94,7 +95,7 @@ impl Table {
         self.chunks.push(Record::default().long(2, start).record(3, about));
     }
 
-    /// A dictionary page.
+    /// Adds a dictionary page.
     fn add_words(&mut self, words: &[&str]) {
         let mut page = Vec::new();
         for word in words {
@@ -104,7 +105,7 @@ impl Table {
         self.add_page(2, 7, Record::default().number(1, words.len()).number(2, PLAIN), &page);
     }
 
-    /// A page of this type, whose own header is this field of `PageHeader`.
+    /// Adds a page of type `kind`, whose own header is field `field` of `PageHeader`.
     fn add_page(&mut self, kind: usize, field: u8, header: Record, page: &[u8]) {
         let about = Record::default().number(1, kind).number(2, page.len()).number(3, page.len());
         self.bytes.extend(about.record(field, header).ended());
@@ -134,14 +135,14 @@ fn plain<const N: usize>(values: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
     values.flatten().collect()
 }
 
-/// Which rows have a value, and those values.
+/// Encodes definition levels (whether each row has a value), then the values.
 fn present<const N: usize>(values: impl Iterator<Item = Option<[u8; N]>> + Clone) -> Vec<u8> {
     let levels: Vec<i32> = values.clone().map(|value| i32::from(value.is_some())).collect();
     let levels = runs(&levels, 1);
     [(levels.len() as u32).to_le_bytes().to_vec(), levels, plain(values.flatten())].concat()
 }
 
-/// The encoding RLE, without its runs of packed bits.
+/// Encodes values in RLE, without bit-packed runs.
 fn runs(values: &[i32], bits: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     for run in values.chunk_by(|a, b| a == b) {
@@ -151,7 +152,7 @@ fn runs(values: &[i32], bits: u8) -> Vec<u8> {
     bytes
 }
 
-/// Seven bits in each byte, the lowest first.
+/// Appends a varint: seven bits per byte, the lowest first.
 fn varint(bytes: &mut Vec<u8>, mut value: usize) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -160,7 +161,7 @@ fn varint(bytes: &mut Vec<u8>, mut value: usize) {
     bytes.push(value as u8);
 }
 
-/// A struct in Thrift's compact protocol. Fields are added by rising numbers.
+/// A struct in Thrift's compact protocol. Fields must be added in the order of their numbers.
 #[derive(Default)]
 struct Record {
     bytes: Vec<u8>,

@@ -1,7 +1,7 @@
-//! From a lab's run to the tables that a simulation leaves: the same names, measured on the path and by the applications.
+//! Converts a lab's run to a simulation's tables, with the same names.
 //!
-//! Link, goodput, retransmissions and times of flows are the path's count; window and RTT are the kernel's, as iperf3 samples
-//! them. What the applications said of themselves is in the summary under `applications`.
+//! The path measures links, goodput, retransmissions and flow times. The kernel measures windows and RTTs,
+//! which iperf3 samples. The applications' own reports are in the summary under `applications`.
 
 use super::applications::Planned;
 use super::backlog::{Counted, Window};
@@ -21,7 +21,7 @@ use flowstamp_results::{
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// All that a run leaves.
+/// The results of a run.
 pub struct Results {
     /// `manifest.json`.
     pub manifest: Value,
@@ -31,45 +31,45 @@ pub struct Results {
     pub series: Series,
     /// `flows.parquet`.
     pub flows: Vec<FlowRow>,
-    /// Why the run says nothing, if so.
+    /// Why the run is invalid, if so.
     pub invalid: Option<String>,
 }
 
-/// What was seen of the run beside the path.
+/// Observations of the run other than the path's.
 pub struct Observed {
-    /// How frames reached the path.
+    /// The kind of the path's ports.
     pub by: By,
-    /// What each flow's program said.
+    /// The report of each flow's program.
     pub said: Vec<Value>,
     /// Programs that failed.
     pub failures: Vec<String>,
-    /// What was seen of the BPF router, if there is one.
+    /// Observations of the BPF router, if there is one.
     pub router: Option<Router>,
-    /// When the rate of the router's link was changed, if it varies.
+    /// Lateness of the rate changes of the router's link, if its rate varies.
     pub changes: Option<Changes>,
-    /// What the hosts counted; null if none had one of our laws.
+    /// The hosts' counters; null if no host had one of our laws.
     pub counters: Value,
-    /// Of each flow, whether it left its law.
+    /// Each flow's departure from its law, if any.
     pub left: Vec<Option<Left>>,
-    /// Frames that were lost between the hosts and the path.
+    /// Frames dropped between the hosts and the path.
     pub dropped: u64,
-    /// What the machine's processors had left, as a share of all they could do.
+    /// Idle share of the machine's CPU time.
     pub idle_share: f64,
     /// Wall-clock seconds of the run.
     pub wall_s: f64,
 }
 
-/// What was seen of a BPF router.
+/// Observations of a BPF router.
 pub struct Router {
-    /// The queue.
+    /// Samples of the queue.
     pub queue: Vec<Counted>,
     /// The law's variables.
     pub law: Vec<(Time, Variables)>,
-    /// The flows that the police knew, if there is one.
+    /// Samples of the police's flows, if there is a police.
     pub police: Option<Vec<(Time, Vec<policing::Flow>)>>,
 }
 
-/// Puts all together.
+/// Builds the results.
 pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Results {
     let flows = rows(lab, plan, report, observed);
     let lateness = report.lateness.summary();
@@ -159,7 +159,7 @@ fn groups(lab: &Lab, plan: &[Planned], report: &Report, flows: &[FlowRow]) -> Ma
         .collect()
 }
 
-/// What the path did, and how well it kept its times.
+/// The path's counters and lateness.
 fn path(lab: &Lab, report: &Report, observed: &Observed, lateness: &LatenessSummary) -> Value {
     let counters = report.links.each_ref().map(Link::counters);
     json!({
@@ -177,7 +177,7 @@ fn path(lab: &Lab, report: &Report, observed: &Observed, lateness: &LatenessSumm
     })
 }
 
-/// What ran, and where.
+/// The manifest: what ran, and where.
 fn manifest(lab: &Lab) -> Value {
     let scenario = lab.scenario();
     json!({
@@ -195,7 +195,8 @@ fn manifest(lab: &Lab) -> Value {
     })
 }
 
-/// The gate: a machine too busy to keep the path's times says nothing about congestion control.
+/// Why the run is invalid: on a machine too busy to keep the path's times, results say nothing about
+/// congestion control.
 fn invalid(lab: &Lab, overruns: u64, lateness: &LatenessSummary) -> Option<String> {
     let bound_s = lab.path.lateness_bound().as_secs_f64();
     if lateness.p98_s > bound_s {
@@ -205,7 +206,7 @@ fn invalid(lab: &Lab, overruns: u64, lateness: &LatenessSummary) -> Option<Strin
             bound_s * 1e3
         ));
     }
-    // Senders see a standstill of a round trip as what the file does not describe, however rare it is.
+    // A pause of a round trip is a path property that the file does not describe, however rare it is.
     let (latest_s, rtt_s) = (lateness.max_s, lab.path.rtt.as_secs_f64());
     if latest_s >= rtt_s {
         return Some(format!(
@@ -217,7 +218,7 @@ fn invalid(lab: &Lab, overruns: u64, lateness: &LatenessSummary) -> Option<Strin
     (overruns > 0).then(|| format!("{overruns} packets came faster than the path or a host took them"))
 }
 
-/// The same of a rate that did not change in time.
+/// Why the run is invalid if the link's rate changed too late.
 fn late_changes(changes: &Changes) -> Option<String> {
     let bound_s = LATEST.as_secs_f64();
     (changes.late_p98_s > bound_s).then(|| {
@@ -233,7 +234,7 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
 
-/// A link's summary, without what nothing here counts.
+/// A link's summary, without fields that a lab does not measure.
 fn counted(summary: &LinkSummary) -> Value {
     let mut known = json!(summary);
     if let Value::Object(keys) = &mut known {
@@ -286,11 +287,12 @@ fn watched_summary(lab: &Lab, queue: &Window) -> LinkSummary {
     }
 }
 
-/// What came of each flow's tests, in the order of their first ones. Its times are those of the questions after them.
+/// The results of each flow's tests, in the order of their first tests. Times are those of the first sample
+/// that shows the event.
 fn tested(lab: &Lab, plan: &[Planned], seen: &[(Time, Vec<policing::Flow>)]) -> Vec<TestedFlow> {
     let mut all: Vec<TestedFlow> = Vec::new();
     for (time, flow) in seen.iter().flat_map(|(time, flows)| flows.iter().map(move |flow| (time, flow))) {
-        // Within the lab's end, and of a flow of its own.
+        // Only samples before the lab's end, and only planned flows.
         let number = number_of([flow.from.port(), flow.to.port()]).filter(|number| *number < plan.len());
         let (Some(number), true) = (number.filter(|_| flow.tests > 0), *time <= lab.duration) else {
             continue;
@@ -310,7 +312,8 @@ fn tested(lab: &Lab, plan: &[Planned], seen: &[(Time, Vec<policing::Flow>)]) -> 
             });
             all.len() - 1
         });
-        // The kernel has an entry for each region of sequence numbers, and takes along what is known.
+        // The kernel has one entry per region of sequence numbers, and each inherits the previous one's
+        // state.
         let tested = &mut all[known];
         tested.tests = tested.tests.max(flow.tests);
         tested.isolations = tested.isolations.max(flow.isolations);
@@ -324,13 +327,13 @@ fn tested(lab: &Lab, plan: &[Planned], seen: &[(Time, Vec<policing::Flow>)]) -> 
 
 fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -> FlowRow {
     let group = &lab.flows[planned.group];
-    // A download starts as it connects; iperf3 has exchanged its terms before its data.
+    // A download starts when it connects; iperf3 exchanges its parameters before its data.
     let start = match group.app {
         Application::Iperf3 => flow.started,
         Application::Http => flow.opened,
     };
     let size = group.size.map(flowstamp_laws::units::Bytes::get);
-    // What HTTP says of itself before the data is beyond the size; iperf3 may write a block more.
+    // HTTP headers add to the size; iperf3 may send one more block.
     let complete = size.is_some_and(|size| flow.finished.is_some() && flow.delivered_bytes >= size);
     let end = flow.last_ack.filter(|_| complete);
     let from = start.unwrap_or(planned.start).max(lab.warmup);
@@ -348,14 +351,14 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
         end_s: end.map(Time::as_secs_f64),
         size_bytes: size,
         fct_s: end.zip(start).map(|(end, start)| end.saturating_sub(start).as_secs_f64()),
-        ideal_fct_s: None.into(),  // hosts take time of their own
-        fct_sender_s: None.into(), // acks of the last byte do not pass the path one by one
+        ideal_fct_s: None.into(), // not defined: hosts add their own delays
+        fct_sender_s: None.into(), // not measured: acks of the last byte do not pass the path one by one
         delivered_bytes: flow.delivered_bytes,
         delivered_bytes_after_warmup: flow.delivered_bytes - flow.delivered_at_warmup,
         goodput_bps: if active_s > 0.0 { bits / active_s } else { 0.0 },
         retransmissions: flow.retransmissions,
         retransmissions_after_warmup: flow.retransmissions - flow.retransmissions_at_warmup,
-        // Neither the path nor iperf3 tells a timeout from another repair.
+        // Neither the path nor iperf3 distinguishes a timeout from other retransmissions.
         timeouts: 0,
         timeouts_after_warmup: 0,
         min_rtt_s: rtt_s("min_rtt").into(),
@@ -403,13 +406,13 @@ fn group_summary(lab: &Lab, law: Control, rows: &[&FlowRow], taken: &[&Flow]) ->
         application: None,
         fct_sender_s: None,
         packet_delay_s: None,
-        // A group has one size, and so no bins.
+        // A group has one size, so there are no bins.
         fct_s: Distribution::of(&mut times).map(|all| FctSummary { all, bins: Vec::new() }),
         littles_law: None,
     }
 }
 
-/// What a flow's program said of itself.
+/// A summary of the report of a flow's program.
 fn application(lab: &Lab, planned: &Planned, said: &Value) -> Value {
     let group = &lab.flows[planned.group];
     match group.app {
@@ -438,7 +441,7 @@ fn application(lab: &Lab, planned: &Planned, said: &Value) -> Value {
     }
 }
 
-/// iperf3's samples: the end of each since the data's start, in seconds, and the stream's values.
+/// iperf3's samples: the end of each interval in seconds since the data's start, and the stream's values.
 fn intervals(said: &Value) -> impl Iterator<Item = (f64, &Value)> {
     said["intervals"].as_array().into_iter().flatten().filter_map(|interval| {
         let stream = &interval["streams"][0];
@@ -446,7 +449,7 @@ fn intervals(said: &Value) -> impl Iterator<Item = (f64, &Value)> {
     })
 }
 
-/// Appends samples, each series known by its kind, name and metric.
+/// Appends samples; each series is identified by its kind, name and metric.
 #[derive(Default)]
 struct Rows {
     series: Series,
@@ -478,14 +481,14 @@ fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> 
     rows.series
 }
 
-/// What the links did, and what the router's law knew.
+/// Series of the links and of the router law's variables.
 fn series_of_links(rows: &mut Rows, lab: &Lab, report: &Report, router: Option<&Router>) {
     let capacities = [lab.path.capacity(), lab.path.reverse_capacity()];
     for ((name, link), capacity) in LINKS.iter().zip(&report.links).zip(&capacities) {
         for sample in link.samples() {
             let time_s = sample.time.as_secs_f64();
             let since = sample.time.saturating_sub(lab.probes.every);
-            // Where nothing could be carried, nothing was unused.
+            // With no capacity in the interval, utilisation is 1.
             let used = |bytes: f64| match capacity.bytes_between(since, sample.time) {
                 room if room > 0.0 => bytes / room,
                 _ => 1.0,
@@ -522,7 +525,7 @@ fn series_of_links(rows: &mut Rows, lab: &Lab, report: &Report, router: Option<&
     }
 }
 
-/// What groups and flows got.
+/// Series of the goodput of groups and flows.
 fn series_of_goodput(rows: &mut Rows, lab: &Lab, plan: &[Planned], report: &Report) {
     let every_s = lab.probes.every.as_secs_f64();
     let mut before = vec![0; plan.len()];
@@ -540,7 +543,7 @@ fn series_of_goodput(rows: &mut Rows, lab: &Lab, plan: &[Planned], report: &Repo
     }
 }
 
-/// Window and RTT of a flow.
+/// Series of the window and RTT of a flow.
 fn series_of_iperf3(rows: &mut Rows, lab: &Lab, planned: &Planned, started: Time, said: &Value) {
     let name = name_of(lab, planned);
     for (end_s, sample) in intervals(said) {
@@ -549,7 +552,7 @@ fn series_of_iperf3(rows: &mut Rows, lab: &Lab, planned: &Planned, started: Time
             break;
         }
         if let Some(cwnd_bytes) = sample["snd_cwnd"].as_f64() {
-            // iperf3 gives the window times the segment's size; a packet here is a full frame.
+            // iperf3 reports the window in bytes of segments; a packet here is a full frame.
             let packets = cwnd_bytes / (PACKET_BYTES - HEADERS_BYTES) as f64;
             rows.push(time_s, "flow", &name, "cwnd_packets", packets);
         }
@@ -564,10 +567,10 @@ fn name_of(lab: &Lab, planned: &Planned) -> String {
     format!("{}.{}", lab.flows[planned.group].name, planned.index)
 }
 
-/// Ethernet, IPv4 and TCP with time stamps.
+/// Headers of Ethernet, IPv4 and TCP with timestamps.
 const HEADERS_BYTES: u64 = 66;
 
-/// The router's law as the path runs it: XCP's in throughputs, which is what the option carries.
+/// The router's law on the path: XCP's laws use the throughput form, which is what the option carries.
 pub fn router_of_path(law: &RouterSpec) -> RouterSpec {
     match law {
         RouterSpec::Xcp(parameters) => RouterSpec::XcpDraft(*parameters),

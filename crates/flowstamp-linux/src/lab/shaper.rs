@@ -1,11 +1,11 @@
-//! A bottleneck whose rate changes while it runs: an `htb` root of one class, before a FIFO, whose rate a thread moves by rtnetlink. What waits,
-//! waits in the kernel's queue, and its root counts it.
+//! A bottleneck whose rate changes during the run: an `htb` root with one class and a FIFO, whose rate a
+//! thread changes through rtnetlink. Packets queue in the kernel, and the root counts them.
 //!
-//! `htb` rather than `tbf`, which fills its bucket whenever it is changed.
+//! It uses `htb` because `tbf` fills its bucket at each change.
 //!
-//! Steps are followed to the instant. A trace is followed in windows of 10 ms: in each the rate is what the trace can carry in it; in one
-//! without an opportunity it is that at which a packet that starts now ends at the next one. A packet that has started ends at the rate at
-//! which it started.
+//! Steps take effect at their exact times. A trace is followed in windows of 10 ms: in each window, the rate
+//! is what the trace can carry in it. In a window without an opportunity, the rate is such that a packet that
+//! starts now ends with the window of the next opportunity. A packet keeps the rate at which it started.
 
 use super::namespaces::{Id, Place};
 use crate::path::{Epoch, real_time};
@@ -19,17 +19,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Of a trace.
+/// The window in which a trace's rate is constant.
 const WINDOW: Time = Time::from_millis(10);
-/// The longest sleep, so that a stop is seen.
+/// Maximum sleep, so that a stop is noticed.
 const MAX_SLEEP: Duration = Duration::from_millis(20);
 
-/// The rate at an instant, and when it may be another.
+/// The rate at an instant, and when it may change next.
 fn rate_at(capacity: &Capacity, now: Time) -> (Rate, Option<Time>) {
     let Capacity::Trace(..) = capacity else { return capacity.known_at(now) };
     let next = now + WINDOW;
     let mut end = next;
-    // A trace has an opportunity in each of its periods: this ends.
+    // Terminates, because a trace has an opportunity in each period.
     while capacity.bytes_between(now, end) == 0.0 {
         end += WINDOW;
     }
@@ -37,10 +37,10 @@ fn rate_at(capacity: &Capacity, now: Time) -> (Rate, Option<Time>) {
     (Rate::from_bytes_per_sec(bytes / (end - now).as_secs_f64()), Some(next))
 }
 
-/// How late changes may come at the 98th percentile in a valid run.
+/// Upper limit on the 98th percentile of changes' lateness in a valid run.
 pub const LATEST: Time = Time::from_millis(5);
 
-/// How late changes came, s: the 98th percentile and the latest.
+/// Number of changes, and the 98th percentile and maximum of their lateness in seconds.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Changes {
     pub count: usize,
@@ -54,14 +54,14 @@ pub struct Shaper {
     thread: Option<JoinHandle<std::io::Result<Changes>>>,
 }
 
-/// Makes the bottleneck, at its first rate.
+/// Makes the bottleneck with its first rate.
 pub fn make(id: &Id, capacity: &Capacity, buffer_bytes: u64) -> anyhow::Result<()> {
     let (namespace, capacity) = (open(id)?, capacity.clone());
     let made = move || -> std::io::Result<()> {
         let (socket, index) = htb::socket_in(&namespace, "out")?;
         htb::make_one(&socket, index, rate_at(&capacity, Time::ZERO).0, buffer_bytes)
     };
-    // A thread of its own: it stays in that namespace.
+    // Uses a separate thread, because it stays in that namespace.
     std::thread::scope(|scope| scope.spawn(made).join().expect("it does not panic"))
         .context("the bottleneck's htb")
 }
@@ -72,7 +72,7 @@ fn open(id: &Id) -> anyhow::Result<File> {
 }
 
 impl Shaper {
-    /// Starts it.
+    /// Starts the thread.
     pub fn start(id: &Id, capacity: Capacity, epoch: Epoch) -> anyhow::Result<Self> {
         let namespace = open(id)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -93,7 +93,7 @@ impl Shaper {
                     std::thread::sleep(wait.min(MAX_SLEEP));
                     continue;
                 }
-                // What has passed unseen is not made up for: the trace goes on with the clock.
+                // Does not catch up on missed changes: the trace follows the clock.
                 let (rate, next) = rate_at(&capacity, at);
                 htb::change_one(&socket, index, rate)?;
                 late.push(epoch.now().saturating_sub(at).as_secs_f64());
@@ -107,7 +107,7 @@ impl Shaper {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Ends it.
+    /// Stops the thread and returns the lateness of its changes.
     pub fn finish(mut self) -> anyhow::Result<Changes> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().context("it runs")?;

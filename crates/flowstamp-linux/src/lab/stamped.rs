@@ -1,5 +1,5 @@
-//! Flowstamp's own parts in a lab: the end host in both hosts, the BPF router on the router's interface. All of it carries the lab's
-//! name and none of the machine's own is touched.
+//! Flowstamp's programs in a lab: the end host on both hosts, and the BPF router on the router's interface.
+//! All names contain the lab's id, and the machine's own Flowstamp objects stay untouched.
 
 use super::file::{Control, Lab, PACKET_BYTES};
 use super::namespaces::{Id, Place, command, run};
@@ -26,10 +26,10 @@ fn this_program() -> anyhow::Result<String> {
     Ok(std::env::current_exe()?.to_str().context("this program's path is not UTF-8")?.to_owned())
 }
 
-/// Exit code of what cannot be had, or was asked wrongly.
+/// Exit code of a refusal.
 const REFUSED: i32 = 2;
 
-/// What `flowstamp-linux` refuses, the lab refuses in the same words.
+/// Runs `flowstamp-linux`, and passes its refusal on in the same words.
 fn ours(command: &mut Command) -> anyhow::Result<()> {
     let output = command.output().context("flowstamp-linux")?;
     if output.status.success() {
@@ -42,12 +42,12 @@ fn ours(command: &mut Command) -> anyhow::Result<()> {
 }
 
 impl Id {
-    /// What the end host's pins and laws are named after.
+    /// Prefix of the end host's pins and congestion controls.
     fn host_name(&self) -> String {
         format!("fs-{}", self.text())
     }
 
-    /// The name of a law's congestion control to the kernel.
+    /// The name of a congestion control in the kernel.
     pub fn congestion_control(&self, law: Control) -> String {
         match law {
             Control::Stamped(law) => law.congestion_control(&self.host_name()),
@@ -64,7 +64,7 @@ impl Id {
     }
 }
 
-/// Lets both hosts' applications choose our laws.
+/// Enables our laws on both hosts.
 pub fn enable_hosts(id: &Id, law: &Law, any_rtt: bool) -> anyhow::Result<()> {
     let cgroup =
         id.cgroup().ok_or_else(|| Refusal("there is no cgroup2 file system; mount one".to_owned()))?;
@@ -77,7 +77,7 @@ pub fn enable_hosts(id: &Id, law: &Law, any_rtt: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the hosts say of their flows.
+/// The hosts' `host status` as JSON.
 pub fn hosts_status(id: &Id) -> anyhow::Result<serde_json::Value> {
     let mut host = Command::new(this_program()?);
     host.args(["host", "status", "--json", "--departures"]).env("FLOWSTAMP_NAME", id.host_name());
@@ -90,7 +90,7 @@ pub fn hosts_status(id: &Id) -> anyhow::Result<serde_json::Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// A shaped link out of the router's namespace, and the law on it.
+/// Makes a shaped link out of the router's namespace, and attaches the law to it.
 pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     let rate = lab.path.mean_rate();
     let name = id.namespace(Place::Router);
@@ -101,7 +101,8 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
         }
         shaper::make(id, &lab.path.capacity(), lab.path.buffer_bytes())?;
     } else if lab.router.share.is_none() {
-        // A millisecond's worth, and room for two packets: what timers need at high rates, and no more than that.
+        // Burst: 1 ms at the rate, and at least two packets. Timers need that much at high rates, and no
+        // more.
         let burst = (rate.bytes_per_sec() * 1e-3).max(2.0 * PACKET_BYTES as f64) as u64;
         let words = format!(
             "-n {name} qdisc replace dev out root tbf rate {:.0}bit burst {burst} limit {}",
@@ -134,7 +135,7 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     ours(router.arg("--pins").arg(id.router_pins()))
 }
 
-/// The police before and behind the law, if the file asks for it.
+/// Attaches the police before and after the law, if the file asks for it.
 pub fn police_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     let Some(police) = &lab.router.police else { return Ok(()) };
     let mut router = Command::new(this_program()?);
@@ -146,11 +147,11 @@ pub fn police_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     ours(router.arg("--pins").arg(id.router_pins()))
 }
 
-/// What keeps the weights of a shared link; it is killed when this goes.
+/// The process `router share`, which updates a shared link's weights. It is killed when this is dropped.
 pub struct Sharer(Child);
 
 impl Sharer {
-    /// Starts it.
+    /// Starts the process.
     pub fn start(id: &Id) -> anyhow::Result<Self> {
         let mut router = command(id, Place::Router, &this_program()?)?;
         router.args(["router", "share", "out", "--netns", &id.namespace(Place::Router), "--pins"]);
@@ -171,7 +172,7 @@ impl Drop for Sharer {
     }
 }
 
-/// Asks the BPF router something, at fixed intervals, until stopped.
+/// A thread that queries the BPF router at fixed intervals until stopped.
 pub struct Watch<T> {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<(Time, T)>>>,
@@ -180,13 +181,13 @@ pub struct Watch<T> {
 /// The law's variables, by the names of the simulator's laws.
 pub type Variables = Vec<(&'static str, f64)>;
 
-/// Variables that `router status` and the simulator's laws have in common.
+/// Names of the variables that `router status` and the simulator's laws have in common.
 fn names(lab: &Lab) -> Vec<&'static str> {
     let mut names = Vec::new();
     let kernels = law::law_of(&lab.router.law).map_or(&[][..], |law| law.variables);
     if let Some(router) = lab.router.law.build(&RouterView::of(lab.path.mean_rate())) {
         router.variables(&mut |name, _| names.push(name));
-        // The interval is the timer's, whatever the law.
+        // Every kernel law has an interval, that of its timer.
         names.retain(|name| *name == "interval_s" || kernels.iter().any(|variable| variable.name == *name));
     }
     if lab.router.share.is_some() {
@@ -197,16 +198,16 @@ fn names(lab: &Lab) -> Vec<&'static str> {
     names
 }
 
-/// Each question is a process of its own: no more often than this.
+/// Minimum interval between queries, because each one starts a process.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Asks for the law's variables.
+/// Samples the law's variables.
 pub fn watch_law(id: &Id, lab: &Lab, every: Duration, epoch: Epoch) -> anyhow::Result<Watch<Variables>> {
     let names = names(lab);
     Watch::start(id, &["status", "--json"], every, epoch, move |answer| variables(&names, answer))
 }
 
-/// Asks for the flows that the police knows, if there is one.
+/// Samples the police's flows, if there is a police.
 pub fn watch_police(
     id: &Id,
     lab: &Lab,
@@ -219,7 +220,7 @@ pub fn watch_police(
 }
 
 impl<T: Send + 'static> Watch<T> {
-    /// Starts asking.
+    /// Starts the thread.
     fn start(
         id: &Id,
         question: &[&str],
@@ -247,7 +248,7 @@ impl<T: Send + 'static> Watch<T> {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// What was answered.
+    /// Stops and returns the answers.
     pub fn finish(mut self) -> Vec<(Time, T)> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
@@ -266,7 +267,7 @@ fn variables(names: &[&'static str], answer: &[u8]) -> Option<Vec<(&'static str,
     Some(names.iter().filter_map(|name| Some((*name, router[*name].as_f64()?))).collect())
 }
 
-/// Takes both away; whether there was anything.
+/// Removes the hosts' and the router's programs; returns whether there were any.
 pub fn remove(id: &Id) -> bool {
     let mut any = false;
     if id.pins().exists()

@@ -1,4 +1,4 @@
-//! What changes and watches the kernel's router while the lab runs.
+//! Threads and processes that change and sample the kernel's router while the lab runs.
 
 use super::backlog;
 use super::file::{Lab, Where};
@@ -10,7 +10,7 @@ use crate::path::Epoch;
 use crate::router::police::Flow;
 use std::time::Duration;
 
-/// The threads and processes that do so, for as long as this lives.
+/// The running threads and processes, which stop when this is dropped.
 pub struct Watches {
     shaper: Option<Shaper>,
     sharer: Option<Sharer>,
@@ -20,7 +20,7 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// Starts them, if the router is the kernel's.
+    /// Starts them if the router is the kernel's.
     pub fn start(id: &Id, lab: &Lab, epoch: Epoch) -> anyhow::Result<Option<Self>> {
         if lab.router.place != Where::Bpf {
             return Ok(None);
@@ -36,12 +36,12 @@ impl Watches {
         }))
     }
 
-    /// Ends the changes of the rate, and says how late they came.
+    /// Stops the rate changes, and returns their lateness.
     pub fn end_changes(&mut self) -> anyhow::Result<Option<Changes>> {
         self.shaper.take().map(Shaper::finish).transpose()
     }
 
-    /// Ends the watches and returns what they saw.
+    /// Stops the samplers and returns their samples.
     pub fn finish(mut self) -> anyhow::Result<Router> {
         anyhow::ensure!(
             self.sharer.as_mut().is_none_or(Sharer::is_running),

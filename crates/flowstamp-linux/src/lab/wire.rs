@@ -1,4 +1,4 @@
-//! The path as a lab's file has it.
+//! The path in a lab's file.
 
 use crate::path::QueueKind;
 use flowstamp_laws::medium::Capacity;
@@ -16,21 +16,21 @@ pub const PACKET_BYTES: u64 = 1514;
 pub struct Path {
     /// Capacity: a rate, or `steps` or a `trace`, as in a scenario.
     pub rate: LinkRate,
-    /// Capacity of the way back, of acks; as `rate` if not given.
+    /// Capacity of the direction of the acks. Default: as `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse_rate: Option<Rate>,
     /// Round-trip propagation time.
     pub rtt: Time,
-    /// Room for waiting packets; `BDP` is the capacity times `rtt`, of a rate that varies its mean.
+    /// Buffer size. `BDP` is the capacity times `rtt`, with the mean capacity if it varies.
     #[serde(default)]
     pub buffer: Buffer,
-    /// Which of the packets that wait goes first, in the way of the data: `droptail`, or `fq_codel`.
+    /// Queue in the direction of the data: `droptail`, or `fq_codel`.
     #[serde(default, skip_serializing_if = "is_droptail")]
     pub queue: QueueKind,
-    /// Probability of a packet's loss, each way.
+    /// Probability that a packet is lost, in each direction.
     #[serde(default)]
     pub loss: Ratio,
-    /// What `rate` comes to, and its mean over the lab's duration, if it varies.
+    /// The capacity that `rate` describes, and its mean over the lab's duration, if it varies.
     #[serde(skip)]
     resolved: Option<(Capacity, Rate)>,
 }
@@ -39,7 +39,8 @@ fn is_droptail(queue: &QueueKind) -> bool {
     *queue == QueueKind::Droptail
 }
 
-/// Rates that a kernel's shaper keeps: at less a packet takes longer than its timers are good for.
+/// Range of rates for a kernel shaper, in bits/s: at lower rates, a packet takes longer than its timers
+/// support.
 const SHAPED: [f64; 2] = [1e5, 1e10];
 
 impl Path {
@@ -48,7 +49,7 @@ impl Path {
         matches!(self.rate, LinkRate::Varying(_))
     }
 
-    /// Reads what the rate names; a file's name is taken from `folder`.
+    /// Reads the rate's steps or trace; the trace's path is relative to `folder`.
     pub fn resolve(&mut self, folder: &std::path::Path, duration: Time) -> Result<(), String> {
         let LinkRate::Varying(varying) = &mut self.rate else { return Ok(()) };
         let mut text = String::new();
@@ -69,7 +70,7 @@ impl Path {
         Ok(())
     }
 
-    /// What the link carries.
+    /// Capacity of the direction of the data.
     pub fn capacity(&self) -> Capacity {
         match (&self.rate, &self.resolved) {
             (LinkRate::Constant(rate), _) => Capacity::Constant(*rate),
@@ -78,12 +79,12 @@ impl Path {
         }
     }
 
-    /// The way back.
+    /// Capacity of the direction of the acks.
     pub fn reverse_capacity(&self) -> Capacity {
         self.reverse_rate.map_or_else(|| self.capacity(), Capacity::Constant)
     }
 
-    /// The mean over the lab's duration.
+    /// Mean rate over the lab's duration.
     pub fn mean_rate(&self) -> Rate {
         match (&self.rate, &self.resolved) {
             (LinkRate::Constant(rate), _) => *rate,
@@ -103,12 +104,13 @@ impl Path {
         .round() as u64
     }
 
-    /// How late packets may leave at the 98th percentile in a valid run: a millisecond, but no more than 5% of the RTT.
+    /// Upper limit on the 98th percentile of packets' lateness in a valid run: 1 ms, but at most 5% of the
+    /// RTT.
     pub fn lateness_bound(&self) -> Time {
         Time::from_millis(1).min(Time::from_ps(self.rtt.as_ps() / 20))
     }
 
-    /// What makes no sense; `shaped` is a link whose rate the kernel keeps.
+    /// Refuses invalid values. `shaped` says that the kernel limits the link's rate.
     pub fn check(&self, shaped: bool) -> Result<(), String> {
         let rates = [Some(self.mean_rate()), self.reverse_rate];
         for (key, rate) in ["rate", "reverse_rate"].into_iter().zip(rates) {
