@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A middlebox that clears ECN's bits of IPv4, for the tests of hosts. */
+/* A middlebox that clears the ECN bits of IPv4 packets, for the tests of hosts. */
 #include <linux/bpf.h>
 
 #define SEC(name) __attribute__((section(name), used))

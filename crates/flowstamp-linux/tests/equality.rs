@@ -1,6 +1,6 @@
-//! The laws in C, which the kernel runs, against those in Rust: every function of bpf/laws.h (bpf/sender.h: sender_equality.rs), within the error bound
-//! stated there. 10^4 cases of each; 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the least case that fails;
-//! PROPTEST_RNG_SEED=N makes a run repeat.
+//! Compares the kernel's laws in C with those in Rust: every function of bpf/laws.h, within the error bound
+//! stated there (for bpf/sender.h see sender_equality.rs). It runs 10^4 cases of each function, or 10^6 with
+//! FLOWSTAMP_NIGHTLY=1. A failure prints the smallest failing case; PROPTEST_RNG_SEED=N repeats a run.
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 

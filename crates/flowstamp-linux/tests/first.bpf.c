@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Loses one in LOSE_ONE_IN of the first FIRST packets of each connection of IPv4: SYNs, SYN-ACKs, the first data and acks. */
+/*
+ * Drops one in LOSE_ONE_IN of the first FIRST packets of each IPv4 connection: SYNs, SYN-ACKs, the first data
+ * and acks.
+ */
 #include <linux/bpf.h>
 
 #define SEC(name) __attribute__((section(name), used))

@@ -1,4 +1,5 @@
-//! `flowstamp-linux host` on this kernel, between two namespaces. Needs root; says why where it is skipped.
+//! Tests `flowstamp-linux host` on this kernel, between two namespaces. Needs root; prints the reason if
+//! skipped.
 
 #[path = "host/capture.rs"]
 mod capture;

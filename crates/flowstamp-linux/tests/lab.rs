@@ -1,4 +1,4 @@
-//! A lab from end to end, on this kernel. Needs root and what labs run; says why where it is skipped.
+//! Runs a lab end to end on this kernel. Needs root and a lab's programs; prints the reason if skipped.
 
 #[path = "../../flowstamp-wire/tests/skip/mod.rs"]
 mod skip;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A middlebox, for the tests of hosts, that knows no TCP option 253. Of the SYNs, data and acks of IPv4 that carry it those in KINDS, bits
- * 0 to 2, are lost (HOW 0), or the option comes to be padding (1), or noise but for its kind and length (2).
+ * A middlebox that does not know TCP option 253, for the tests of hosts. It acts on IPv4 SYNs, data and acks
+ * with the option, as selected by bits 0 to 2 of KINDS. It drops them (HOW 0), replaces the option by padding
+ * (1), or by noise except for kind and length (2).
  */
 #include <linux/bpf.h>
 

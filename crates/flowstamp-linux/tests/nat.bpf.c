@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * One half of a translation of addresses and ports of IPv4, for the tests of hosts: the address FROM comes to be TO at the source (AT 12, the
- * ports' first) or the destination (AT 16), and the lowest bit of its port is turned over. Addresses as the packet has them.
+ * One half of a NAT for IPv4, for the tests of hosts. It replaces the address FROM by TO at the source (AT
+ * 12, which also selects the source port) or the destination (AT 16), and flips the lowest bit of its port.
+ * FROM and TO are numbers whose most significant byte is the address's first.
  */
 #include <linux/bpf.h>
 

@@ -1,7 +1,8 @@
-//! The router's program on packets that were changed at random, by BPF_PROG_RUN: it writes where another implementation finds the stamp,
-//! and nowhere else; checksums stay as right or wrong as they were; nothing is raised that routers only lower, nor the other way.
+//! Runs the router's program on randomly changed packets with BPF_PROG_RUN. It writes only where an
+//! independent implementation finds the stamp. Right checksums stay right and wrong ones stay wrong. It only
+//! lowers values that routers may lower, and only raises those that they may raise.
 //!
-//! `FLOWSTAMP_FUZZ_SECONDS` says for how long, `FLOWSTAMP_FUZZ_FROM` from which seed.
+//! `FLOWSTAMP_FUZZ_SECONDS` sets the duration and `FLOWSTAMP_FUZZ_FROM` the first seed.
 
 #[path = "packets/finder.rs"]
 mod finder;

@@ -1,8 +1,8 @@
-//! The police in C, which the kernel runs, against the law in Rust: every function of bpf/police.h, packet by packet. 10^4
-//! flows; 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the least case that fails; PROPTEST_RNG_SEED=N makes a run
-//! repeat.
+//! Compares the kernel's police in C with the law in Rust: every function of bpf/police.h, packet by packet.
+//! It runs 10^4 flows, or 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the smallest failing case;
+//! PROPTEST_RNG_SEED=N repeats a run.
 //!
-//! A flow is followed until a rate comes as close to a limit as police.h's error: from there on the two may differ.
+//! A flow is compared until a rate is within police.h's error of a limit; from there on, the two may differ.
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 

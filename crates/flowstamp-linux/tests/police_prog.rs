@@ -1,4 +1,5 @@
-//! The police's program on made packets, by BPF_PROG_RUN: what it may change, and whom it isolates.
+//! Runs the police's program on constructed packets with BPF_PROG_RUN, and checks what it changes and which
+//! flows it isolates.
 
 mod packets;
 

@@ -1,7 +1,7 @@
-//! The page of `flowstamp host`, `router` and `lab` is what the program says of itself.
+//! Checks that the reference page of `flowstamp host`, `router` and `lab` equals the program's `--help`.
 //!
-//! `FLOWSTAMP_ACCEPT=1 cargo test --test reference` writes the page anew. It stands apart from the page of the other
-//! commands, which is made and compared where this program cannot be built.
+//! `FLOWSTAMP_ACCEPT=1 cargo test --test reference` rewrites the page. It is separate from the page of the
+//! other commands, whose test also runs where this program cannot be built.
 
 use std::fmt::Write;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! `router attach` in place of another router: killed wherever it is, one of the two is attached and works. And whose pins are believed.
+//! Tests `router attach` over an existing router: if it is killed at any point, one of the two routers is
+//! attached and works. Also tests which users' pins are trusted.
 
 mod routers;
 

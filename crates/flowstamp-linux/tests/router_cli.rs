@@ -1,4 +1,4 @@
-//! `router` as users have it, in network namespaces and a BPF file system of this test's own.
+//! Tests the `router` command in its own network namespaces and BPF file system.
 
 mod routers;
 

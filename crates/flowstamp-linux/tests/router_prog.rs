@@ -1,7 +1,8 @@
-//! The router's program on made packets, by BPF_PROG_RUN: what it may change, and that nothing makes it fail.
+//! Runs the router's program on constructed packets with BPF_PROG_RUN, and checks what it changes and that no
+//! packet makes it fail.
 //!
-//! Of every packet: no byte changes but the stamp's four and the checksum's two; the checksum is right after if it was
-//! right before, and as wrong if it was wrong; a rate or a delta never rises.
+//! In each packet, only the stamp's four bytes and the checksum's two bytes may change. A right checksum
+//! stays right, and a wrong one stays wrong by the same amount. A rate or a delta never rises.
 
 mod packets;
 

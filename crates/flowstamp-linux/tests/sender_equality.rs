@@ -1,8 +1,9 @@
-//! What senders compute in C, which the kernel runs, against the Rust laws: every function of bpf/sender.h. 10^4 cases of
-//! each; 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the least case that fails; PROPTEST_RNG_SEED=N makes a run repeat.
+//! Compares the kernel's sender arithmetic in C with the Rust laws: every function of bpf/sender.h. It runs
+//! 10^4 cases of each function, or 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the smallest failing case;
+//! PROPTEST_RNG_SEED=N repeats a run.
 //!
-//! Where sender.h deviates from the law by a stated amount (the room for bursts, the least window, the pace), the
-//! expected value is the law's with that amount put in.
+//! If sender.h deviates from the law by a stated amount (the room for bursts, the minimum window, the
+//! pacing), the expected value is the law's with that amount included.
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of a part in 256, f64's rounding is of 2^-53")]
 

@@ -1,5 +1,6 @@
-//! Sharing a link in C (bpf/share.h) against the Rust law: the count of flows packet by packet, and what the router law may
-//! fill. 10^4 cases; 10^6 with FLOWSTAMP_NIGHTLY=1, where a list's case is a run of 5,000 packets and counts for a hundred.
+//! Compares sharing a link in C (bpf/share.h) with the Rust law: the flow count packet by packet, and the
+//! router law's capacity. It runs 10^4 cases, or 10^6 with FLOWSTAMP_NIGHTLY=1. A case of the flow count is a
+//! run of 5,000 packets and counts as a hundred.
 
 #![expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* One full packet in 16 goes into class 1:2 of the queueing discipline that follows, for the tests of hosts. */
+/*
+ * Puts one full packet in 16 into class 1:2 of the queueing discipline that follows, for the tests of hosts.
+ */
 #include <linux/bpf.h>
 
 #define SEC(name) __attribute__((section(name), used))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A router of one thought, for the tests of hosts: RCP's rate is at most RATE_BYTES_PER_MS, XCP's change at most
- * CHANGE_BYTES_PER_S and zero for a packet without an RTT, VCP's load always low and its t_rho 20 ms. One full packet in DROP_ONE_IN is lost, none if it is 0.
- * No header but the kernel's own, so that clang alone can compile it where the tests run.
+ * A minimal router for the tests of hosts. It lowers RCP's rate to at most RATE_BYTES_PER_MS. It lowers XCP's
+ * change to at most CHANGE_BYTES_PER_S, and to zero for a packet without an RTT. VCP's load is always low and
+ * its t_rho 20 ms. It drops one full packet in DROP_ONE_IN; none if that is 0. It includes no
+ * headers but the kernel's and option.h, so that clang alone can compile it where the tests run.
  */
 #include <linux/bpf.h>
 #include "option.h"

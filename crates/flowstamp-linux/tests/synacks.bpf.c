@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Loses the SYN-ACKs of IPv4 up to a moment of the monotonic clock, LOSE_UNTIL_NS. */
+/* Drops IPv4 SYN-ACKs until LOSE_UNTIL_NS on the monotonic clock. */
 #include <linux/bpf.h>
 
 #define SEC(name) __attribute__((section(name), used))

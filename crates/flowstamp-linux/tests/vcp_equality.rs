@@ -1,5 +1,6 @@
-//! VCP in C, which the kernel runs, against the Rust laws: every function of bpf/vcp.h, within the error bound stated there. 10^4 cases of each;
-//! 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the least case that fails; PROPTEST_RNG_SEED=N makes a run repeat.
+//! Compares the kernel's VCP in C with the Rust laws: every function of bpf/vcp.h, within the error bound
+//! stated there. It runs 10^4 cases of each function, or 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the
+//! smallest failing case; PROPTEST_RNG_SEED=N repeats a run.
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 

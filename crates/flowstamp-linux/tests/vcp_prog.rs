@@ -1,6 +1,6 @@
-//! VCP's router on made packets, by BPF_PROG_RUN. Of every packet that carries VCP's option: ECN's bits rise to the link's code unless they
-//! are 00, DSCP stays, what the option says of `t_rho` rises to the router's, both checksums follow, and no other byte changes. Of every
-//! other packet, whatever its ECN bits: nothing changes.
+//! Runs VCP's router on constructed packets with BPF_PROG_RUN. In each packet with VCP's option, the ECN bits
+//! rise to the link's code unless they are 00, and `t_rho` rises to the router's. DSCP stays, both checksums
+//! are updated, and no other byte changes. In any other packet, whatever its ECN bits, nothing changes.
 
 mod packets;
 

@@ -1,5 +1,6 @@
-//! XCP-b in C, which the kernel runs, against the law in Rust: bpf/xcpb.h over random traces of intervals, each within the error bound stated
-//! there. 10^4 traces; 10^6 with FLOWSTAMP_NIGHTLY=1. What packets are given of the feedback is XCP's: equality.rs.
+//! Compares the kernel's XCP-b in C with the law in Rust: bpf/xcpb.h on random traces of intervals, within
+//! the error bounds stated there. It runs 10^4 traces, or 10^6 with FLOWSTAMP_NIGHTLY=1. Packets' shares of
+//! the feedback are XCP's: equality.rs.
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 

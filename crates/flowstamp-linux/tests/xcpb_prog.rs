@@ -1,5 +1,5 @@
-//! XCP-b's router on made packets, by BPF_PROG_RUN. Its packets are XCP's, and what may change of them is the same (router_prog.rs); here is
-//! what it counts beside, and that its law runs on what came.
+//! Runs XCP-b's router on constructed packets with BPF_PROG_RUN. Its packets are XCP's, and router_prog.rs
+//! tests what may change in them. This file tests its additional counters, and that its law runs on them.
 
 mod packets;
 

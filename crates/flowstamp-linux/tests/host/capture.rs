@@ -1,4 +1,4 @@
-//! Packets as an interface sees them.
+//! Captures packets on an interface.
 
 use std::fs::File;
 use std::io::{self, Read};

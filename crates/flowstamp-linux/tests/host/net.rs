@@ -1,4 +1,4 @@
-//! Two namespaces with a veth between them, a cgroup, and commands in them. Everything goes when it is dropped.
+//! Two namespaces with a veth between them, a cgroup, and commands in them. Dropping it removes everything.
 
 use super::skip::skip;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Paths that do something to the option: flows obey, or are the kernel's own, and never stall.
+//! Tests paths that change or drop the option: flows obey or switch to the kernel's TCP, and never stall.
 
 use super::net::{End, How, Net, Running};
 use super::{R, between};

@@ -1,4 +1,5 @@
-//! Many flows begin on a path with a delay and a router in the kernel, and lose some of their first packets: each obeys soon, or leaves.
+//! Starts many flows on a path with a delay and a kernel router that loses some of their first packets. Each
+//! flow soon obeys or leaves.
 
 use super::net::{Net, Running};
 use super::skip::skip;

@@ -1,4 +1,4 @@
-//! Flows that are told nothing do not stay as they are: they leave.
+//! Tests that flows without feedback leave their law.
 
 use super::capture::Capture;
 use super::net::{End, Net};

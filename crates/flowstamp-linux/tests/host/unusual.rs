@@ -1,4 +1,4 @@
-//! Peers and applications that do something else than usual: flows obey, or are the kernel's own, and never stall.
+//! Tests unusual peers and applications: flows obey or switch to the kernel's TCP, and never stall.
 
 use super::capture::Capture;
 use super::net::{End, Leg, Net};

@@ -1,4 +1,5 @@
-//! VCP between namespaces: the codes in IP's header, what is echoed of them, and a lab in which they are obeyed.
+//! Tests VCP between namespaces: the codes in the IP header, their echoes, and a lab in which hosts obey
+//! them.
 
 use super::capture::Capture;
 use super::net::{End, Net};

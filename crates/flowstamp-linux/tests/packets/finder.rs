@@ -1,4 +1,5 @@
-//! Where a frame's stamp is, by another hand than bpf/packet.h's: the addresses of what may be read and written, or nothing.
+//! An implementation independent of bpf/packet.h that finds a frame's stamp: the offsets that may be read and
+//! written, or nothing.
 
 use flowstamp_wire::option::{Law, StampOption};
 

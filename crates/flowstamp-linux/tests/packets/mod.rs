@@ -1,4 +1,4 @@
-//! Made packets that carry a stamp, and what may be changed of them.
+//! Constructed packets with a stamp, and checks of what programs may change in them.
 
 #![allow(dead_code, reason = "each test has its laws")]
 

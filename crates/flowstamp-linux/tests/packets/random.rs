@@ -1,4 +1,4 @@
-//! Changes at random that a seed repeats.
+//! Random changes that are reproducible from a seed.
 
 /// splitmix64.
 pub struct Random(pub u64);

@@ -1,4 +1,4 @@
-//! What tests of `router` as users have it work with.
+//! Shared helpers for tests of the `router` command.
 
 #![allow(dead_code, reason = "each test has its own part")]
 
