@@ -1,5 +1,5 @@
 //! A minimal Parquet writer for a lab's results: one row group, one page per column, no compression.
-//!  It exists because the crate `parquet` takes longer to compile than the rest of `flowstamp-linux`.
+//! It exists because the crate `parquet` takes longer to compile than the rest of `flowstamp-linux`.
 //!
 //! ```text
 //!   "PAR1"   per column: dictionary page (for words only), data page   metadata   length of metadata   "PAR1"

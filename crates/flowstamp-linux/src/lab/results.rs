@@ -351,7 +351,7 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
         end_s: end.map(Time::as_secs_f64),
         size_bytes: size,
         fct_s: end.zip(start).map(|(end, start)| end.saturating_sub(start).as_secs_f64()),
-        ideal_fct_s: None.into(), // not defined: hosts add their own delays
+        ideal_fct_s: None.into(),  // not defined: hosts add their own delays
         fct_sender_s: None.into(), // not measured: acks of the last byte do not pass the path one by one
         delivered_bytes: flow.delivered_bytes,
         delivered_bytes_after_warmup: flow.delivered_bytes - flow.delivered_at_warmup,
