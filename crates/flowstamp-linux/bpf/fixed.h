@@ -44,8 +44,8 @@ FS_LAW __u32 fs_excess(__u64 v, __u32 bits)
 
 /*
  * a b / c, rounded down; all ones if the result does not fit or c is zero.
- *  Exact where a, b and c fit into 32 bits; otherwise the error is at most 2^-29 of the result, plus 1.
- *  (a, b, c and the quotient each lose at most 2^-31 of their value.)
+ * Exact where a, b and c fit into 32 bits; otherwise the error is at most 2^-29 of the result, plus 1.
+ * (a, b, c and the quotient each lose at most 2^-31 of their value.)
  */
 FS_LAW __u64 fs_mul_div(__u64 a, __u64 b, __u64 c)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Tests the heavy flows of one interface after its router (fs_police), and isolates flows that do not follow the law
- * before the router (fs_gate). Isolated flows go to a class of the root queueing discipline if one is configured,
- * otherwise to a rate limit.
+ * before the router (fs_gate). Isolated flows go to a class of the root queueing discipline if one is configured.
+ * Otherwise, they are limited to a rate.
  *
  * One CPU handles nearly all packets of a flow. If two CPUs count at once, an update may be lost, and the flow seems
  * lighter than it is.
