@@ -20,10 +20,10 @@
 //!    RTT plus a packet, less the window / a law does not see the buffer; it can only wish for what the application
 //!    produces.
 //! 3. `H_B2` is set in the last window of a transfer / it is not / a law does not know where a transfer ends.
-//! 4. "Not used" is left open / an RTT did not use the window if at no ack the window, rather than the application,
-//!    limited the sender; the used part is the most that was in flight / windows are not whole packets: otherwise
-//!    every flow would lose the fraction of a packet that does not fit. Such a flow asks for no more until a round
-//!    trip uses its window.
+//! 4. The window shrinks after an RTT that did not use it / an RTT did not use the window if at no ack the window,
+//!    rather than the application, limited the sender; the used part is the most that was in flight / windows are not
+//!    whole packets: otherwise every flow would lose the fraction of a packet that does not fit. Such a flow asks for
+//!    no more until a round trip uses its window.
 //! 5. A TCP SYN with an option opens the flow, and a PCP packet of headers alone follows it / one packet of the size
 //!    of an ack does both / the two would travel together.
 

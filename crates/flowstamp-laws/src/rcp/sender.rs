@@ -32,12 +32,11 @@
 //! Deviations (thesis says / we do / because):
 //! 1. The window is R rtt / s / it is one packet larger / pacing decides, and a window that rounding makes one packet
 //!    too small would stall the pace once per round trip.
-//! 2. Nothing on rates below one packet per RTT with a window / the window is one packet and the pace limits the
-//!    flow. While it waits, the engine probes the path with header-only packets. It probes once per RTT, as the
-//!    author's ns-2 model does, or less often so that probes take at most a tenth of R, but at least once per hundred
-//!    RTTs. Without R-TCP's window it probes as often as the author's model / without probes a flow would see a
-//!    higher rate only after the gap. Unlimited probes of C rtt / 40 B flows fill the link by themselves, and then no
-//!    flow ever ends.
+//! 2. The rate may be below one packet per RTT / the window is one packet and the pace limits the flow. While it
+//!    waits, the engine probes the path with header-only packets. It probes once per RTT, as the author's ns-2 model
+//!    does, or less often so that probes take at most a tenth of R, but at least once per hundred RTTs. Without
+//!    R-TCP's window it probes as often as the author's model / without probes a flow would see a higher rate only
+//!    after the gap. Unlimited probes of C rtt / 40 B flows fill the link by themselves, and then no flow ever ends.
 //! 3. The rate has to show "a corresponding decrease" / it has to fall below 0.9 of the highest rate at the start of
 //!    the last four round trips / the thesis names no threshold. A queue of one round trip lowers R by about the
 //!    share beta/2 in each round trip, another router's rate varies by a few percent, and a flow of a few packets per
@@ -45,8 +44,8 @@
 //!    decrease may drain it, and flows behind RCP routers switch too.
 //! 4. Nothing on the window after the switch / it is RCP's, reduced as by TCP on a loss / both signs mean that a
 //!    queue is full.
-//! 5. Nothing on the rate that the handshake asks for / with the switch, it asks for the largest possible rate,
-//!    whatever the flow wants / otherwise an unchanged wish would not tell whether a router has answered.
+//! 5. The handshake carries the desired rate / with the switch, it asks for the largest possible rate, whatever the
+//!    flow wants / otherwise an unchanged wish would not tell whether a router has answered.
 
 use super::header::Header;
 use super::switch::Switch;
