@@ -1,8 +1,8 @@
 //! Drop and mark decisions of an output queue.
 //!
-//! Every law hears of arrivals. What more it hears it declares in [`QueueLaw::HEARS`], because it has a price: a queue whose
-//! law looks at packets as they leave, or writes into them, must be served by an event for each packet, and one whose law
-//! hears only of arrivals need not.
+//! Every law hears of arrivals. It declares further events in [`QueueLaw::HEARS`], because they cost time: a queue
+//! whose law reads or writes departing packets needs an event for each packet. A queue whose law hears only of
+//! arrivals does not.
 
 pub mod avq;
 pub mod codel;
@@ -21,16 +21,16 @@ use crate::link::LinkView;
 use crate::units::{Bytes, Rate, Time};
 use std::ops::RangeInclusive;
 
-/// How much may wait in a queue, without the packet in transmission.
+/// Capacity of a buffer, without the packet in transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// At most so many bytes.
+    /// At most this many bytes.
     Bytes(u64),
-    /// At most so many packets, whatever their size.
+    /// At most this many packets, whatever their size.
     Packets(u32),
 }
 
-/// What a queue law is told about its link when it is made.
+/// The link as a queue law sees it at its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueView {
     /// The buffer.
@@ -41,49 +41,49 @@ pub struct QueueView {
     pub mean_packet_bytes: u32,
 }
 
-/// What a queue law hears beside arrivals and its timer.
+/// Events that a queue law hears in addition to arrivals and its timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hears {
-    /// Each packet that is about to be transmitted, with the time it has waited ([`QueueLaw::on_departure`]).
+    /// Each packet that is about to be transmitted, with its waiting time ([`QueueLaw::on_departure`]).
     pub departures: bool,
-    /// Labels, which it reads on arrival and writes with [`QueueLaw::label`].
+    /// Labels, which the law reads on arrival and writes with [`QueueLaw::label`].
     pub labels: bool,
     /// Changes of the link's capacity ([`QueueLaw::set_capacity`]).
     pub capacity: bool,
 }
 
 impl Hears {
-    /// Arrivals, and no more.
+    /// Arrivals only.
     pub const ARRIVALS: Self = Self { departures: false, labels: false, capacity: false };
 
-    /// Whether the queue must be served by an event for each packet.
+    /// Whether the queue needs an event for each packet.
     #[must_use]
     pub const fn each_departure(self) -> bool {
         self.departures || self.labels
     }
 }
 
-/// A packet that reached the queue, and the queue as it found it.
+/// A packet that reached the queue, and the queue before it joined.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Now.
     pub now: Time,
     /// The packet's size in bytes.
     pub size: u32,
-    /// Whose it is: a number that no other flow of the network has at this time.
+    /// Number of the packet's flow, unique in the network at this time.
     pub flow: u64,
-    /// What the queue law of a link before this one wrote into it, if that law labels packets, this one hears of labels and
-    /// the packet is one that can bear a label: data without a header that routers write into.
+    /// Label from the queue law of an earlier link, if that law writes labels, this one hears labels and the packet
+    /// can carry one. Only data without a header that routers write into can.
     pub label: Option<f64>,
-    /// Bytes that wait already.
+    /// Bytes in the queue.
     pub queue_bytes: u64,
-    /// Packets that wait already.
+    /// Packets in the queue.
     pub queue_packets: u32,
     /// The packet may be marked instead of dropped (ECN-capable transport).
     pub ecn_capable: bool,
-    /// It is of an L4S flow, ECT(1), or was marked before (RFC 9331).
+    /// The packet belongs to an L4S flow, ECT(1), or was marked before (RFC 9331).
     pub l4s: bool,
-    /// Since when the link has had nothing to send; `None` if it is sending.
+    /// Start of the link's idle time; `None` if it is sending.
     pub idle_since: Option<Time>,
 }
 
@@ -96,11 +96,11 @@ pub struct Departure {
     pub size: u32,
     /// As in [`Arrival::flow`].
     pub flow: u64,
-    /// How long it has waited; zero if the link was idle when it came.
+    /// Time that the packet has waited; zero if the link was idle on arrival.
     pub sojourn: Time,
-    /// Bytes that still wait, without this packet.
+    /// Bytes left in the queue, without this packet.
     pub queue_bytes: u64,
-    /// Packets that still wait, without this one.
+    /// Packets left in the queue, without this one.
     pub queue_packets: u32,
     /// The packet may be marked instead of dropped (ECN-capable transport).
     pub ecn_capable: bool,
@@ -108,14 +108,14 @@ pub struct Departure {
     pub l4s: bool,
 }
 
-/// What becomes of a packet.
+/// Decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It joins the queue; at its departure: it is sent.
+    /// The packet joins the queue, or at departure is sent.
     Enqueue,
-    /// The same, with its congestion-experienced mark set.
+    /// As `Enqueue`, with the congestion-experienced mark set.
     Mark,
-    /// It is lost.
+    /// The packet is dropped.
     Drop,
 }
 
@@ -124,85 +124,85 @@ pub enum Verdict {
 pub struct TimeConstant<'a> {
     /// Its name.
     pub name: &'static str,
-    /// What the scenario says.
+    /// Value from the scenario, if it sets one.
     pub value: &'a mut Option<Time>,
-    /// The RTTs for which what the law takes where it is told nothing is right; `None` if for none in particular.
+    /// RTTs for which the law's default suits; `None` if there are none in particular.
     pub usual_for: Option<RangeInclusive<Time>>,
 }
 
-/// Decides each packet's fate. It has no clock; its randomness is passed in.
+/// Decides whether a packet is queued, marked or dropped. A law has no clock, and its randomness is passed in.
 ///
-/// Order of calls for one packet: `on_arrival`; if it may join and the law labels, `label`; if the law hears of departures,
-/// `on_departure` when its transmission could begin, at once on an idle link. A packet that is dropped there makes room for
-/// the next one at the same instant, which is asked for in the same way.
+/// Order of calls for one packet: `on_arrival`; `label`, if the packet joins and the law labels; `on_departure` when
+/// its transmission could begin, if the law hears of departures. On an idle link that is at once. If `on_departure`
+/// drops a packet, it is called for the next one at the same instant.
 pub trait QueueLaw: Sized {
     /// What the scenario may set.
     type Params: Default;
 
-    /// What it hears beside arrivals.
+    /// Events that the law hears in addition to arrivals.
     const HEARS: Hears = Hears::ARRIVALS;
 
-    /// Whether the parameters make sense; else the parameter, and what would be right.
+    /// Checks the parameters.
     ///
-    /// # Errors
-    /// The first parameter that does not.
+    /// # Errors The first invalid parameter, and what would be right.
     fn check(params: &Self::Params) -> Result<(), Refused> {
         let _ = params;
         Ok(())
     }
 
-    /// The parameter that stands for the flows' RTT, if there is one: whoever knows the paths sets it where it is open and
-    /// the usual value is not for them.
+    /// The parameter that stands for the flows' RTT, if there is one. The network layout sets it where the scenario
+    /// does not and the default does not suit the paths.
     fn time_constant(params: &mut Self::Params) -> Option<TimeConstant<'_>> {
         let _ = params;
         None
     }
 
-    /// Whether L4S packets wait in a queue of their own, and then the weights by which the link serves theirs and the other; only
-    /// if it hears of departures.
+    /// Weights by which the link serves the L4S queue and the other one, if L4S packets have their own queue. Only
+    /// for laws that hear departures.
     fn two_queues(params: &Self::Params) -> Option<[f64; 2]> {
         let _ = params;
         None
     }
 
-    /// The parameter that bounds the size of packets, and the largest size that passes; `None` if any does.
+    /// The parameter that bounds the packet size, and that bound; `None` without a bound.
     fn smallest_bucket(params: &Self::Params) -> Option<(&'static str, Bytes)> {
         let _ = params;
         None
     }
 
-    /// A queue law at rest.
+    /// Creates a law for an empty queue.
     fn new(params: &Self::Params, view: &QueueView) -> Self;
 
-    /// The link's capacity is `capacity` from now on; only if it hears of that.
+    /// Sets the link's capacity. Only for laws that hear of it.
     fn set_capacity(&mut self, capacity: Rate) {
         let _ = capacity;
     }
 
-    /// The buffer is `limit` from now on. What else follows from a buffer stays as it began.
+    /// Sets the buffer. Other values that were derived from the buffer do not change.
     fn set_limit(&mut self, limit: Limit);
 
-    /// A packet arrived; `uniform` draws from `[0, 1)`.
+    /// Decides on an arriving packet. `uniform` draws from `[0, 1)`.
     fn on_arrival(&mut self, arrival: &Arrival, uniform: impl FnMut() -> f64) -> Verdict;
 
-    /// The label with which the packet goes on that joined the queue last; `None` leaves what it has. Only if it labels.
+    /// The new label of the packet that joined the queue last; `None` keeps its label. Only for laws that label.
     fn label(&mut self, arrival: &Arrival) -> Option<f64> {
         let _ = arrival;
         None
     }
 
-    /// A packet's transmission could begin; `uniform` draws from `[0, 1)`. Only if it hears of departures.
+    /// Decides on a packet whose transmission could begin. `uniform` draws from `[0, 1)`. Only for laws that hear
+    /// departures.
     fn on_departure(&mut self, departure: &Departure, uniform: impl FnMut() -> f64) -> Verdict {
         let _ = (departure, uniform);
         Verdict::Enqueue
     }
 
-    /// When its timer first fires, if it keeps one.
+    /// When the law's timer first fires, if it has one.
     fn first_timer(&self) -> Option<Time> {
         None
     }
 
-    /// Its timer fired; returns when it fires next, later than now.
+    /// Handles the timer. Returns when it fires next, later than now.
     fn on_timer(&mut self, link: LinkView) -> Time {
         let _ = link;
         Time::MAX
@@ -215,7 +215,7 @@ pub trait QueueLaw: Sized {
 }
 
 impl Arrival {
-    /// Whether the buffer has room for it, or it need not wait: a link that is idle takes it at once.
+    /// Whether the packet fits into the buffer or need not wait: an idle link sends it at once.
     #[must_use]
     pub fn fits(&self, limit: Limit) -> bool {
         self.idle_since.is_some() || limit.admits(self.queue_bytes, self.queue_packets, self.size)
@@ -232,7 +232,7 @@ impl Limit {
         }
     }
 
-    /// So many buffers together.
+    /// The limit of `count` such buffers together.
     #[must_use]
     pub fn times(self, count: u32) -> Self {
         match self {
@@ -241,7 +241,7 @@ impl Limit {
         }
     }
 
-    /// Whether so much may wait.
+    /// Whether a queue of this size is within the limit.
     #[must_use]
     pub fn holds(self, queue_bytes: u64, queue_packets: u32) -> bool {
         match self {

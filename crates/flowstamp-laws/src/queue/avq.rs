@@ -1,35 +1,38 @@
-//! Adaptive virtual queue: a queue that is only counted, served more slowly than the real one, says what to mark (Kunniyur &
-//! Srikant, SIGCOMM 2001 and IEEE/ACM Transactions on Networking 12(2), 2004).
+//! Adaptive virtual queue: marks packets that overflow a virtual queue, which is served more slowly than the real one
+//! (Kunniyur & Srikant, SIGCOMM 2001 and IEEE/ACM Transactions on Networking 12(2), 2004).
 //!
 //! ```text
 //! each packet of b bytes, t - s after the one before, with the capacity C and the buffer B:
-//!   VQ  = max(0, VQ - C~ (t - s))                         what waits in the virtual queue
+//!   VQ  = max(0, VQ - C~ (t - s))                         length of the virtual queue
 //!   VQ + b > B: marked, or dropped if not ECN-capable;    else VQ = VQ + b
 //!   C~  = max(min(C~ + alpha gamma C (t - s), C) - alpha b, 0)        the same as dC~/dt = alpha (gamma C - lambda)
 //! ```
-//! At rest the input rate lambda is gamma C, so that the real queue is short, whatever the number of flows.
+//! In equilibrium the input rate lambda is gamma C, so that the real queue is short, whatever the number of flows.
 //!
-//! *Which alpha*: N flows of a round trip d, each with dx/dt = 1/d^2 - beta x(t) x(t-d) p, beta = 2/3, p = (lambda - C~)/lambda,
-//! are stable about that rest below the alpha at which
+//! *Choice of alpha*: take N flows with round trip d, each with dx/dt = 1/d^2 - beta x(t) x(t-d) p, beta = 2/3 and p
+//! = (lambda - C~)/lambda. They are stable about this equilibrium below the alpha at which
 //!
 //! ```text
 //!   w d + atan(w/K1) - atan(w/alpha) = pi/2,   w^2 = (K2^2 - K1^2)/2 + sqrt((K2^2 - K1^2)^2/4 + alpha^2 K2^2)
 //!   K1 = N/(gamma C d^2)    K2 = beta gamma C/N           C in packets per second
 //! ```
-//! Nothing stable is left where a flow's share gamma C d/N is more than 2.7 packets (Katabi & Blake 2002 found that for fast
-//! links), and no rest where it is less than sqrt(3/2).
+//! No alpha is stable where a flow's share gamma C d/N exceeds 2.7 packets (Katabi & Blake 2002 found that for fast
+//! links). There is no equilibrium where the share is less than sqrt(3/2).
 //!
-//! Valid at any rate; alpha is per second, so that on a path of microseconds C~ needs many round trips to move, and the virtual
-//! queue at the C~ it has does the work.
+//! Valid at any rate; alpha is per second, so that on a path of microseconds C~ needs many round trips to change. The
+//! virtual queue then controls at its current C~.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Any alpha below the bound is stable / half of the bound, where `flows` and the RTT are known and there is one; else 0.15,
-//!    with which the paper's simulations run (Katabi 2002, section 5.1) / at the bound it would ring for ever.
-//! 2. The bound as the paper's theorem has it / as derived from its model, above / the theorem's text is not at hand.
-//! 3. Dropping, lambda is what was let in / so it is: what the virtual queue drops takes nothing off C~. What the buffer does not hold
-//!    takes its alpha b, as in the authors' ns-2 model / it says that too much came.
-//! 4. C~ at the start is open / gamma C / where it must be if nothing is marked. ns-2's model starts at 0.8 C.
-//! 5. C is constant / C~ follows it in proportion / a link's rate may change.
+//! 1. Any alpha below the bound is stable / alpha is half of the bound, where `flows` and the RTT are known and a
+//!    bound exists; else 0.15, as in the paper's simulations (Katabi 2002, section 5.1) / at the bound it would
+//!    oscillate for ever.
+//! 2. The paper's theorem gives the bound / we derive it from the paper's model, above / the theorem's text is not
+//!    available to us.
+//! 3. With drops, lambda counts only admitted packets / the same: a packet that the virtual queue drops takes nothing
+//!    off C~. A packet that the buffer cannot hold takes its alpha b off, as in the authors' ns-2 model / an overflow
+//!    shows that too much arrived.
+//! 4. C~ at the start is open / it is gamma C / this is its value if nothing is marked. ns-2's model starts at 0.8 C.
+//! 5. C is constant / C~ changes in proportion to C / a link's rate may change.
 
 use super::{Arrival, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
 use crate::units::{Rate, Ratio, Time};
@@ -38,9 +41,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::FRAC_PI_2;
 
-/// Where no bound is known (Katabi 2002, section 5.1, after Kunniyur & Srikant 2001).
+/// `alpha` where no bound is known (Katabi 2002, section 5.1, after Kunniyur & Srikant 2001).
 const USUAL_ALPHA: f64 = 0.15;
-/// What a window of TCP loses for each mark in the paper's model, so that x = sqrt(3/2)/(d sqrt(p)).
+/// Share of its window that TCP loses per mark in the paper's model, so that x = sqrt(3/2)/(d sqrt(p)).
 const BETA: f64 = 2.0 / 3.0;
 
 /// What a scenario may set.
@@ -79,8 +82,8 @@ impl Default for Params {
     }
 }
 
-/// The alpha per second below which `flows` flows over a link of so many packets per second are stable: the equation above. `None`
-/// where they never are, and where there is no rest.
+/// The alpha per second below which `flows` flows over a link of `packets_per_sec` are stable, by the equation above.
+/// `None` where they never are, or where there is no equilibrium.
 #[must_use]
 pub fn stable_below(gamma: f64, packets_per_sec: f64, flows: f64, rtt_s: f64) -> Option<f64> {
     let share = gamma * packets_per_sec / flows;
@@ -94,7 +97,7 @@ pub fn stable_below(gamma: f64, packets_per_sec: f64, flows: f64, rtt_s: f64) ->
         let w = libm::sqrt(half + libm::sqrt(half * half + alpha * alpha * k2 * k2));
         w * rtt_s + libm::atan(w / k1) - libm::atan(w / alpha) - FRAC_PI_2
     };
-    // It rises with alpha, whose scale is 1/d.
+    // `turn` rises with alpha, whose scale is 1/d.
     let (mut low, mut high) = (1e-9 / rtt_s, 1e3 / rtt_s);
     if turn(low) >= 0.0 {
         return None;
@@ -106,7 +109,7 @@ pub fn stable_below(gamma: f64, packets_per_sec: f64, flows: f64, rtt_s: f64) ->
     Some(low)
 }
 
-/// The queue law. Rates are in bytes/s.
+/// State of the law. Rates are in bytes/s.
 #[derive(Clone, Debug)]
 pub struct Avq {
     params: Params,
@@ -120,7 +123,7 @@ pub struct Avq {
     virtual_queue: f64,
     /// `C~`.
     virtual_capacity: f64,
-    /// When the last packet came.
+    /// Arrival time of the last packet.
     last: Option<Time>,
 }
 
@@ -200,7 +203,7 @@ impl QueueLaw for Avq {
 
     fn set_capacity(&mut self, capacity: Rate) {
         let before = std::mem::replace(&mut self.capacity, capacity.bytes_per_sec());
-        // What was found of the capacity of before holds of this one.
+        // The ratio of `C~` to the old capacity holds for the new one.
         self.virtual_capacity = if before > 0.0 {
             self.virtual_capacity * (self.capacity / before)
         } else {

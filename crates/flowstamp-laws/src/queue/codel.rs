@@ -1,4 +1,5 @@
-//! CoDel: drops by how long packets have waited, not by how many wait (Nichols, Jacobson, McGregor & Iyengar, RFC 8289).
+//! CoDel: drops by the waiting time of packets, not by the queue's length (Nichols, Jacobson, McGregor & Iyengar, RFC
+//! 8289).
 //!
 //! ```text
 //!   below  = sojourn < target, or at most a packet's bytes wait behind     section 5.6, dodequeue
@@ -13,20 +14,24 @@
 //!     drop_next = drop_next + interval / sqrt(count)                       section 5.6, control_law
 //!   dropping ends with the first packet that is not ok
 //! ```
-//! A packet's *sojourn* is the time from its arrival to the begin of its transmission. What the buffer does not hold is lost
-//! on arrival. With `ecn`, a packet that can bear a mark gets one where it would be dropped, and is sent.
+//! A packet's *sojourn* is the time from its arrival to the start of its transmission. A packet that the buffer
+//! cannot hold is dropped on arrival. With `ecn`, an ECN-capable packet is marked and sent where it would be dropped.
 //!
 //! Valid for 1 kb/s to 400 Gb/s.
 //!
 //! Deviations (RFC says / we do / because):
-//! 1. Section 5.5's `deque` is one call that takes packets until one may be sent / a call for each packet, which remembers that
-//!    the one before it was dropped at this instant / a law holds no packets. The decisions are the same.
-//! 2. `interval` is 100 ms / where all paths are known and their longest RTT is not within ten times of that, it is that RTT /
-//!    section 4.2 gives 100 ms for RTTs of 10 ms to 1 s, and at 30 us a queue would stand for 3,000 RTTs before the first drop.
-//! 3. `target` is 5 ms / a twentieth of the interval / the same at 100 ms; section 3.2 derives 5% to 10% of an RTT.
-//! 4. Drops in section 5.5 / marks, for packets that can bear them, unless `ecn` is false / as Linux' `codel.h` does: a mark counts
-//!    as a drop, and there is at most one per packet sent.
-//! 5. `now - drop_next < 16 interval` in clock ticks that may wrap / a time ahead of now is as one just passed.
+//! 1. Section 5.5's `deque` is one call that takes packets until one may be sent / one call per packet, which
+//!    remembers that the previous one was dropped at this instant / a law holds no packets. The decisions are the
+//!    same.
+//! 2. `interval` is 100 ms / where all paths are known and their longest RTT is not within a factor of ten of that,
+//!    it is that RTT / section 4.2 gives 100 ms for RTTs of 10 ms to 1 s, and at 30 us a queue would stand for 3,000
+//!    RTTs before the first drop.
+//! 3. `target` is 5 ms / it is a twentieth of the interval / this is the same at 100 ms; section 3.2 derives 5% to
+//!    10% of an RTT.
+//! 4. Section 5.5 drops / we mark ECN-capable packets, unless `ecn` is false / Linux's `codel.h` does the same: a
+//!    mark counts as a drop, and there is at most one per packet sent.
+//! 5. `now - drop_next < 16 interval` is computed in clock ticks that may wrap / a `drop_next` in the future counts
+//!    as just passed / times here do not wrap.
 
 use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
 use crate::Refused;
@@ -34,7 +39,7 @@ use crate::units::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// RFC 8289, sections 4.2 and 5.3.
+/// Default `interval` (RFC 8289, sections 4.2 and 5.3).
 const USUAL_INTERVAL: Time = Time::from_millis(100);
 /// Intervals after which the last drop rate is forgotten (RFC 8289, section 5.5).
 const MEMORY: u64 = 16;
@@ -71,43 +76,43 @@ impl Params {
     }
 }
 
-/// An interval that is not set follows the paths where the usual one is not for them.
+/// Declares that an unset interval follows the paths where the default does not suit them.
 pub(super) fn time_constant(interval: &mut Option<Time>) -> Option<TimeConstant<'_>> {
     // RFC 8289, section 4.3.
     let usual_for = Some(Time::from_millis(10)..=Time::from_secs(1));
     Some(TimeConstant { name: "interval", value: interval, usual_for })
 }
 
-/// What the packet before this one left to be done.
+/// What happened to the previous packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     /// It was sent.
     Sent,
-    /// It was dropped, and dropping began with it: this one is sent.
+    /// It was dropped, and dropping began with it: the next one is sent.
     Began,
-    /// It was dropped while dropping: this one says whether that goes on.
+    /// It was dropped in the dropping state: the next one decides whether that state continues.
     Dropped,
 }
 
-/// The queue law.
+/// State of the law.
 #[derive(Clone, Debug)]
 pub struct CoDel {
     limit: Limit,
     target: Time,
     interval: Time,
     ecn: bool,
-    /// Bytes of a full packet: at most so many may wait behind without a drop.
+    /// Bytes of a full packet. No drop happens while at most this many bytes wait behind a packet.
     packet_bytes: u64,
-    /// When packets will have waited too long for an interval; `None` if the last one did not.
+    /// When packets will have waited too long for a full interval; `None` if the last one did not wait too long.
     first_above: Option<Time>,
     drop_next: Time,
     /// Drops since dropping began.
     count: u32,
-    /// `count` as dropping began.
+    /// `count` when dropping began.
     last_count: u32,
     dropping: bool,
     before: Before,
-    /// Of the last packet, for probes.
+    /// Waiting time of the last packet, for probes.
     sojourn: Time,
 }
 
@@ -123,7 +128,7 @@ impl CoDel {
         from + Time::from_secs_f64(self.interval.as_secs_f64() / libm::sqrt(f64::from(self.count.max(1))))
     }
 
-    /// Section 5.6, `dodequeue`: whether packets have waited too long for an interval.
+    /// Section 5.6, `dodequeue`: whether packets have waited too long for a full interval.
     fn ok_to_drop(&mut self, packet: &Departure) -> bool {
         if packet.sojourn < self.target || packet.queue_bytes <= self.packet_bytes {
             self.first_above = None;
@@ -138,15 +143,15 @@ impl CoDel {
         }
     }
 
-    /// A packet was asked for and there was none (section 5.6, `dodequeue`). To be told where others than the law take packets out: the
-    /// last one that it sees leave has none behind it, which says the same.
+    /// Notes that a dequeue found the queue empty (section 5.6, `dodequeue`). Needed where others than the law remove
+    /// packets. Otherwise the last departure already shows an empty queue behind it.
     pub fn on_empty(&mut self) {
         self.first_above = None;
         self.dropping = false;
         self.before = Before::Sent;
     }
 
-    /// Dropping begins.
+    /// Enters the dropping state.
     fn begin(&mut self, now: Time) {
         let delta = self.count.saturating_sub(self.last_count);
         let recent = now.saturating_sub(self.drop_next) < self.interval * MEMORY; // deviation 5

@@ -1,35 +1,38 @@
-//! Core-stateless fair queueing: edges label packets with their flow's rate, and every router drops what a flow sends beyond the
-//! fair rate that it finds, without knowing flows (Stoica, Shenker & Zhang, SIGCOMM 1998).
+//! Core-stateless fair queueing: edges label packets with their flow's rate, and every router drops the excess over
+//! its estimated fair rate without per-flow state (Stoica, Shenker & Zhang, SIGCOMM 1998).
 //!
 //! ```text
 //! edge, for each packet of l bytes, T after the one before of its flow:
 //!   r     = (1 - e^(-T/K)) l/T + e^(-T/K) r              the packet's label
-//! everywhere, with A and F the same averages, over K_alpha, of all that arrives and of what is let in:
-//!   prob  = max(0, 1 - alpha/label)                      lost; what is let in goes on with min(label, alpha)
+//! everywhere, with A and F the same averages, over K_alpha, of all arrivals and of admitted packets:
+//!   prob  = max(0, 1 - alpha/label)                      dropped; admitted packets leave with min(label, alpha)
 //!   A >= C throughout K_c:     alpha = alpha C/F         the line through (alpha, F(alpha)) and the origin, at C
 //!   A <  C throughout K_c:     alpha = the largest label in it
 //!   the buffer overflows:      alpha = 0.99 alpha, by no more than a quarter between two of the updates above
 //! ```
-//! A link on which A has been below C does not count as congested while less than a part of its buffer is in use.
+//! A link on which A has been below C does not count as congested while less than a given share of its buffer is in
+//! use.
 //!
-//! The first link of this law on a flow's path is its edge, the others are its core, unless `edge` says otherwise. Acks, and
-//! packets with a header that routers write into, bear no label, and are estimated at each link.
+//! The first link of this law on a flow's path is its edge, and the others are its core, unless `edge` says
+//! otherwise. Acks and packets with a header that routers write into carry no label. Each link estimates their rate
+//! itself.
 //!
-//! Valid where K, K_alpha and K_c are above what a packet waits (section 4: twice the largest queueing delay), and flows send
-//! several packets in K.
+//! Valid where K, K_alpha and K_c exceed the queueing delay (section 4: twice the largest), and flows send several
+//! packets in K.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Packets are dropped / marked, where they can bear it / Katabi 2002, section 5.1, runs it "with ECN enabled". F has what is not
-//!    marked, so that alpha stays the rate at which flows fill the link: F(alpha) = C.
-//! 2. alpha before the link was first congested is open / nothing is dropped until then, and alpha begins at the largest label
-//!    seen so far, at most C / the same rule as after a time without congestion.
-//! 3. A flow's first packet has no T / r = l/K, as for packets of one instant, T -> 0 / the rate rises from below.
-//! 4. K, K_alpha and K_c are 100 ms, twice the largest queueing delay (section 4) / the longest RTT of the flows, 100 ms where no
-//!    path is known / a round trip is the queueing delay of the buffers that are usual here, and flows send as much in each.
-//! 5. Buffers of 64 KB with a threshold of 16 KB (section 4) / a quarter of the buffer / buffers come in bytes, packets and BDP. The
-//!    paper's text is not at hand; these numbers are from memory.
-//! 6. Flows come and do not go / a flow is forgotten when nothing has come of it for 10 K and there are twice as many as when
-//!    that was last done / its rate is e^-10 of what it was.
+//! 1. Packets are dropped / ECN-capable ones are marked / Katabi 2002, section 5.1, runs it "with ECN enabled". F
+//!    counts only unmarked packets, so that alpha stays the rate at which flows fill the link: F(alpha) = C.
+//! 2. alpha before the first congestion is open / nothing is dropped until then, and alpha starts at the largest
+//!    label seen so far, at most C / this is the same rule as after a time without congestion.
+//! 3. A flow's first packet has no T / r = l/K, as for packets at one instant, T -> 0 / the rate rises from below.
+//! 4. K, K_alpha and K_c are 100 ms, twice the largest queueing delay (section 4) / they are the longest RTT of the
+//!    flows, or 100 ms where no path is known / usual buffers here have a queueing delay of one round trip, and a
+//!    flow sends a window in each.
+//! 5. Buffers of 64 KB with a threshold of 16 KB (section 4) / the threshold is a quarter of the buffer / buffers
+//!    come in bytes, packets and BDP. The paper's text is not available to us; these numbers are from memory.
+//! 6. Flow state is never removed / the law forgets flows without a packet for 10 K whenever the number of flows has
+//!    doubled since it last did so / the rate of such a flow has decayed to e^-10.
 
 use super::{Arrival, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
 use crate::units::{Rate, Ratio, Time};
@@ -38,11 +41,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// 1998, section 4.
+/// Default `interval` (1998, section 4).
 const USUAL_INTERVAL: Time = Time::from_millis(100);
-/// What overflows leave of alpha at least, between two updates (1998, section 3.1.3).
+/// Least share of alpha that overflows leave between two updates (1998, section 3.1.3).
 const LEAST_CUT: f64 = 0.75;
-/// Below so many flows none is forgotten.
+/// Number of flows below which the law forgets none.
 const FEW: usize = 1000;
 
 /// What a scenario may set.
@@ -94,7 +97,7 @@ struct Average {
 impl Average {
     const NEW: Self = Self { rate: 0.0, last: Time::ZERO };
 
-    /// `bytes` came at `now`; averaged over `k` seconds.
+    /// Adds `bytes` that arrived at `now`, averaged over `k` seconds. Returns the rate in bytes/s.
     fn add(&mut self, now: Time, bytes: f64, k: f64) -> f64 {
         let passed = now.saturating_sub(self.last).as_secs_f64();
         self.last = now;
@@ -106,7 +109,7 @@ impl Average {
     }
 }
 
-/// The queue law. Rates are in bytes/s.
+/// State of the law. Rates are in bytes/s.
 #[derive(Clone, Debug)]
 pub struct Csfq {
     edge: Option<bool>,
@@ -123,38 +126,38 @@ pub struct Csfq {
     /// `K_c`.
     window: Time,
     flows: BTreeMap<u64, Average>,
-    /// So many flows there may be before old ones are forgotten.
+    /// Number of flows at which the law forgets old ones.
     room: usize,
     /// `A`, `F`.
     arrived: Average,
     accepted: Average,
-    /// `alpha`; `None` while nothing has been congested.
+    /// `alpha`; `None` before the first congestion.
     fair_rate: Option<f64>,
-    /// As it was last set, not counting overflows.
+    /// `alpha` as last set, without the cuts for overflows.
     set_rate: f64,
     congested: bool,
-    /// Since when it has been what it is, or when `alpha` was last set.
+    /// When `congested` last changed, or when `alpha` was last set.
     since: Time,
-    /// Of the labels since then.
+    /// Largest label since then.
     largest: f64,
-    /// Of the packet that came last.
+    /// Label of the last packet.
     label: f64,
 }
 
 impl Csfq {
-    /// `alpha`, if the link was ever congested.
+    /// `alpha`, if the link has been congested.
     #[must_use]
     pub fn fair_rate(&self) -> Option<Rate> {
         self.fair_rate.map(Rate::from_bytes_per_sec)
     }
 
-    /// The label of the packet that came last, as it came.
+    /// The label of the last packet on arrival.
     #[must_use]
     pub const fn last_label(&self) -> Rate {
         Rate::from_bytes_per_sec(self.label)
     }
 
-    /// The rate of the packet's flow, by its label or, at its edge, by what came of it.
+    /// Rate of the packet's flow: its label, or at its edge the rate of its arrivals.
     fn label_of(&mut self, packet: &Arrival) -> f64 {
         let labels = self.edge.unwrap_or(packet.label.is_none());
         if !labels {
@@ -170,7 +173,8 @@ impl Csfq {
         flow.add(packet.now, f64::from(packet.size), self.k)
     }
 
-    /// `estimate_alpha` of 1998, figure 3: after a packet that came, and was `dropped` or, where it can be, marked.
+    /// `estimate_alpha` of 1998, figure 3, after an arrival. `dropped` tells whether the packet was dropped or
+    /// marked.
     fn estimate(&mut self, packet: &Arrival, dropped: bool) {
         let size = f64::from(packet.size);
         let arrived = self.arrived.add(packet.now, size, self.k_alpha);
@@ -201,7 +205,7 @@ impl Csfq {
     }
 
     fn set(&mut self, fair_rate: f64) {
-        // Of nothing there would be no way back.
+        // A fair rate of zero could never grow again.
         self.set_rate = fair_rate.max(self.capacity * 1e-9);
         self.fair_rate = Some(self.set_rate);
     }

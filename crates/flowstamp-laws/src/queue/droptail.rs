@@ -1,4 +1,4 @@
-//! First in, first out; what does not fit is lost, or takes the place of what waits longest.
+//! First in, first out: a packet that does not fit is dropped, or replaces those that have waited longest.
 
 use super::{Arrival, Limit, QueueLaw, QueueView, Verdict};
 use schemars::JsonSchema;
@@ -30,8 +30,8 @@ impl Params {
     }
 }
 
-/// A queue that drops what does not fit, and marks nothing. With [`Drop::Head`] it lets in what fits into an empty buffer, and whoever
-/// holds the queue gives up packets at its head until the rest fits.
+/// A queue that drops packets that do not fit, and marks none. With [`Drop::Head`] it admits any packet that fits
+/// into an empty buffer. The owner of the queue then drops packets at its head until the rest fits.
 #[derive(Clone, Copy, Debug)]
 pub struct DropTail {
     limit: Limit,

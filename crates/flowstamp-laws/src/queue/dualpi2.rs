@@ -1,31 +1,33 @@
-//! DualPI2: two queues whose marks are coupled, so that L4S flows wait a millisecond and get what classic ones get (De Schepper, Briscoe
-//! & White, RFC 9332, appendix A).
+//! DualPI2: two queues with coupled marks, so that L4S packets wait about a millisecond and L4S and classic flows get
+//! equal rates (De Schepper, Briscoe & White, RFC 9332, appendix A).
 //!
 //! ```text
 //! L4S queue: ECT(1) and CE (RFC 9331); classic queue: all others
-//! every T:     p' as in PI2, of the delay of the classic queue
+//! every T:     p' as in PI2, from the delay of the classic queue
 //! leaves the classic queue:  marked, or dropped if not ECN-capable, with p_C = p'^2
 //! leaves the L4S queue:      marked with p_L = max(p'_L, k p')
 //!   p'_L = 0 below a ramp about the threshold, 1 above it, of the time that the packet has waited
 //! overload, k p' > 1:        classic packets are dropped, ECN-capable or not, and L4S ones as well with p_C
 //! ```
-//! The link serves the two queues by weighted fair queueing in which the classic queue has a small part in any case; it gets
-//! the rest from the coupling, not from the scheduler. With k = 2 a classic and an L4S flow have about the same rate: their windows
-//! are 1.22/sqrt(p_C) and 2/p_L packets.
+//! The link serves the two queues by weighted fair queueing, which guarantees the classic queue a small share. The
+//! rest of its share comes from the coupling, not from the scheduler. With k = 2 a classic and an L4S flow have about
+//! the same rate: their windows are 1.22/sqrt(p_C) and 2/p_L packets.
 //!
-//! Valid as PI2.
+//! Valid for the same round trips as PI2.
 //!
 //! Deviations (RFC says / we do / because):
-//! 1. A.1 leaves the scheduler open, from a time-shifted FIFO to weighted round robin / weighted fair queueing with weights of 1/10 and
-//!    9/10, Linux' / one that we have; it gives each backlogged queue what round robin does.
-//! 2. `recur`, which counts probabilities up to one / a draw / as Linux does.
-//! 3. The classic queue's delay is the time that its head has waited / the time that the packet which left last had waited, zero when
-//!    nothing waits; of both queues the longer, as in Linux / a law is not shown the head, and L4S flows that do not react
-//!    are then an overload too.
-//! 4. A step at 1 ms (Linux) / a ramp of 0.8 to 1.2 ms, the RFC's / both may be set. An L4S packet behind which none waits is not marked
-//!    by its own queue (`Th_len`).
-//! 5. Always / nothing is dropped or marked by p' while fewer than two packets wait / Linux' rule.
-//! 6. The RFC's text is not at hand / its pseudocode is from memory, held against Linux' `sch_dualpi2` / see `pi2`.
+//! 1. A.1 leaves the scheduler open, from a time-shifted FIFO to weighted round robin / weighted fair queueing with
+//!    Linux's weights of 1/10 and 9/10 / we have this scheduler, and it gives each backlogged queue the same share as
+//!    round robin.
+//! 2. `recur` counts probabilities up to one / we draw at random / as Linux does.
+//! 3. The classic queue's delay is the waiting time of its head / it is the waiting time of the last packet to leave,
+//!    zero for an empty queue; we use the longer of both queues, as Linux does / a law does not see the head, and
+//!    unresponsive L4S flows then also count as an overload.
+//! 4. A step at 1 ms (Linux) / the RFC's ramp from 0.8 to 1.2 ms / parameters can set both. An L4S packet with none
+//!    behind it is not marked by its own queue (`Th_len`).
+//! 5. p' always applies / p' drops or marks nothing while fewer than two packets wait / Linux has this rule.
+//! 6. The RFC's text is not available to us / its pseudocode is from memory, compared with Linux's `sch_dualpi2` /
+//!    see `pi2`.
 
 use super::pi2::{Gains, Pi, USUAL_RTTS};
 use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
@@ -93,11 +95,11 @@ impl Params {
     }
 }
 
-/// What one of the queues is known by.
+/// State of one of the queues.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queue {
     packets: u32,
-    /// Of the packet that left last.
+    /// Waiting time of the packet that left last.
     sojourn: Time,
 }
 
@@ -107,7 +109,7 @@ impl Queue {
     }
 }
 
-/// The queue law.
+/// State of the law.
 #[derive(Clone, Debug)]
 pub struct DualPi2 {
     limit: Limit,
@@ -127,7 +129,7 @@ impl DualPi2 {
         &self.pi
     }
 
-    /// `p'_L`: what the L4S queue marks by itself.
+    /// `p'_L`: the marking probability of the L4S queue itself, for a packet that waited `sojourn`.
     #[must_use]
     pub fn native(&self, sojourn: Time) -> f64 {
         let (from, to) = self.ramp;
@@ -199,7 +201,7 @@ impl QueueLaw for DualPi2 {
         queue.packets = queue.packets.saturating_sub(1);
         queue.sojourn = packet.sojourn;
         let alone = queue.packets == 0;
-        // With this one two wait.
+        // With this packet, at least two wait.
         let coupled = packet.queue_packets >= 1;
         if packet.l4s {
             let native = if alone { 0.0 } else { self.native(packet.sojourn) };

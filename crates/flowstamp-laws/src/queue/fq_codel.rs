@@ -1,10 +1,10 @@
-//! FQ-CoDel: a queue with a CoDel of its own for each flow, served in turn, those that begin first (Hoeiland-Joergensen, McKenney, Taht,
-//! Gettys & Dumazet, RFC 8290).
+//! FQ-CoDel: each flow has a queue with its own CoDel, and the link serves the queues in turn, new flows first
+//! (Hoeiland-Joergensen, McKenney, Taht, Gettys & Dumazet, RFC 8290).
 //!
 //! ```text
 //!   enqueue   queue = hash(flow, salt) mod flows                                            section 4.1
 //!             a queue in neither list joins the end of the new ones, with credit = quantum
-//!             while more waits than may: the queue with the most bytes gives up half of its packets, at most
+//!             while the limit is exceeded: the queue with the most bytes drops half of its packets, at most
 //!             drop_batch, from its head
 //!
 //!   dequeue   the first queue of the new ones, or else of the old ones                      section 4.2
@@ -12,24 +12,27 @@
 //!             CoDel takes packets from it until one may be sent:  credit -= its size
 //!             nothing left:  a new one goes to the end of the old ones, an old one leaves; and again
 //! ```
-//! A queue that has sent what it had leaves the lists, and is new when it has something again: a flow that sends less in a round than its
-//! quantum never waits behind those that always have something (section 1.3). These have equal parts of the link in bytes: a queue's
-//! credit is above minus a packet and at most a quantum, and turns differ by one, so that what two of them have sent since they began
-//! together differs by less than a quantum and a packet (deficit round robin, Shreedhar & Varghese 1996).
+//! An emptied queue leaves the lists, and counts as new with its next packet. A flow that sends less than a quantum
+//! per round therefore never waits behind backlogged flows (section 1.3). Backlogged flows get equal shares of the
+//! link in bytes. A queue's credit is above minus one packet and at most one quantum, and numbers of turns differ by
+//! at most one. The bytes sent by two queues since both became backlogged therefore differ by less than a quantum and
+//! a packet (deficit round robin, Shreedhar & Varghese 1996).
 //!
-//! [`FqCodel`] holds what waits, of whatever type, and has no limit: who has the buffer asks it to give up until the rest fits. Valid as
-//! CoDel.
+//! [`FqCodel`] holds the queued packets, of any type, and has no limit of its own. The owner of the buffer makes it
+//! drop packets until the rest fits. The valid range is CoDel's.
 //!
 //! Deviations (RFC says / we do / because):
-//! 1. Section 4.1 hashes addresses, protocol and ports / a number that stands for the flow / whoever holds it knows its flows. The hash is
-//!    SplitMix64's finalizer, and its upper bits choose the queue.
-//! 2. A limit of 10,240 packets (section 5.2.3) / the link's buffer / every queue law has that.
-//! 3. Enqueue and then, above the limit, drop (section 4.1) / a packet that finds nothing waiting and does not fit by itself is lost at once /
-//!    it is what would be given up.
+//! 1. Section 4.1 hashes addresses, protocol and ports / we hash the flow's number / the caller knows its flows. The
+//!    hash is SplitMix64's finalizer, and its upper bits choose the queue.
+//! 2. A limit of 10,240 packets (section 5.2.3) / the link's buffer is the limit / every queue law uses it.
+//! 3. Enqueue and then, above the limit, drop (section 4.1) / a packet that finds an empty queue and does not fit by
+//!    itself is dropped at once / it would be the packet to drop anyway.
 //! 4. Half of the packets (section 4.1) / rounded up / one packet must go.
-//! 5. `quantum` is 1514 bytes (section 5.2.4) / a full packet of the network, if it is not set / that is what 1514 bytes are on Ethernet.
-//! 6. Linux' CoDel looks at what waits in all queues when it asks whether at most a packet is left, and counts what is given up as drops /
-//!    at the queue of its own, and not / section 4.2 gives each queue its CoDel, and RFC 8289 knows one queue.
+//! 5. `quantum` is 1514 bytes (section 5.2.4) / it is a full packet of the network, if unset / 1514 bytes are a full
+//!    packet on Ethernet.
+//! 6. Linux's CoDel tests the backlog of all queues for at most one packet, and counts overflow drops as its own /
+//!    ours tests its own queue's backlog, and does not count them / section 4.2 gives each queue its CoDel, and RFC
+//!    8289 knows one queue.
 //! 7. No `ce_threshold` (section 5.2.7) / it is off by default there.
 //! 8. `interval` and `target` as in `codel`, deviations 2 and 3.
 
@@ -83,41 +86,41 @@ impl Params {
     }
 }
 
-/// What may wait.
+/// A packet that can be queued.
 pub trait Waits {
     /// Its size in bytes.
     fn size(&self) -> u32;
-    /// Since when it waits.
+    /// When it joined the queue.
     fn since(&self) -> Time;
-    /// It may be marked instead of dropped (ECN-capable transport).
+    /// Whether it may be marked instead of dropped (ECN-capable transport).
     fn ecn_capable(&self) -> bool;
 }
 
-/// A queue.
+/// One queue.
 #[derive(Clone, Debug)]
 struct Flow<T> {
     packets: VecDeque<T>,
-    /// Bytes that it may send before it is another's turn; less than nothing after a large packet.
+    /// Bytes that the queue may send before another's turn; negative after a large packet.
     credit: i64,
     codel: CoDel,
-    /// It is in one of the lists.
+    /// The queue is in one of the lists.
     listed: bool,
 }
 
-/// No flow has been in a queue yet.
+/// Marks a queue that no flow has used yet.
 const UNUSED: u32 = u32::MAX;
 
-/// All queues, and whose turn it is.
+/// All queues, and the lists that give their order of service.
 #[derive(Clone, Debug)]
 pub struct FqCodel<T> {
-    /// Of each queue its number among those that have been used, which alone have memory.
+    /// For each queue its index among the used ones, which alone take memory.
     used: Box<[u32]>,
     flows: Vec<Flow<T>>,
-    /// Bytes in each: apart, as the longest is looked for.
+    /// Bytes in each queue; a separate array makes the search for the longest fast.
     backlogs: Vec<u64>,
-    /// Of a queue at rest.
+    /// CoDel state of an empty queue.
     codel: CoDel,
-    /// Queues that have begun, and those that have had a turn.
+    /// New queues, and those that have had a turn.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     quantum: i64,
@@ -128,7 +131,7 @@ pub struct FqCodel<T> {
 }
 
 impl<T: Waits> FqCodel<T> {
-    /// Empty queues. The salt makes which flows share a queue another matter on each link.
+    /// Creates empty queues. The salt varies from link to link which flows share a queue.
     #[must_use]
     pub fn new(params: &Params, view: &QueueView, salt: u64) -> Self {
         Self {
@@ -156,7 +159,7 @@ impl<T: Waits> FqCodel<T> {
         ((u128::from(hash) * self.used.len() as u128) >> 64) as usize
     }
 
-    /// A packet of `flow` joins its queue, whatever the room.
+    /// Adds a packet of `flow` to its queue, without a check of the buffer.
     pub fn enqueue(&mut self, flow: u64, packet: T) {
         let queue = self.queue_of(flow);
         if self.used[queue] == UNUSED {
@@ -176,7 +179,7 @@ impl<T: Waits> FqCodel<T> {
         }
     }
 
-    /// Number of the longest queue, by its bytes, and these.
+    /// Index of the longest queue in bytes, and its bytes.
     fn longest(&self) -> (usize, u64) {
         let all = self.backlogs.iter().copied().enumerate();
         all.fold((0, 0), |longest, other| if other.1 > longest.1 { other } else { longest })
@@ -188,7 +191,7 @@ impl<T: Waits> FqCodel<T> {
         self.longest().1
     }
 
-    /// The longest queue gives up half of its packets, at most `drop_batch`, from its head. `lost` is told of each.
+    /// Drops half of the longest queue's packets from its head, at most `drop_batch`. Calls `lost` for each.
     pub fn give_up(&mut self, mut lost: impl FnMut(T)) {
         let (number, _) = self.longest();
         let Some(Flow { packets, .. }) = self.flows.get_mut(number) else { return };
@@ -199,8 +202,8 @@ impl<T: Waits> FqCodel<T> {
         }
     }
 
-    /// The packet whose transmission could begin, and what becomes of it: it is sent, marked and sent, or lost. After one that is lost
-    /// the next is asked for at the same instant. None if nothing waits.
+    /// Returns the packet whose transmission could begin, and whether to send, mark or drop it. After a drop, call
+    /// again at the same instant. `None` if all queues are empty.
     pub fn dequeue(&mut self, now: Time) -> Option<(T, Verdict)> {
         loop {
             let is_new = !self.new.is_empty();
@@ -236,7 +239,7 @@ impl<T: Waits> FqCodel<T> {
                 ecn_capable: packet.ecn_capable(),
                 l4s: false,
             };
-            // CoDel draws nothing.
+            // CoDel draws no random numbers.
             let verdict = flow.codel.on_departure(&departure, || 0.0);
             if verdict != Verdict::Drop {
                 flow.credit -= i64::from(packet.size());
@@ -253,7 +256,8 @@ impl<T: Waits> FqCodel<T> {
     }
 }
 
-/// The law of a link that has these queues: who joins them. For what becomes of who waits the link asks [`FqCodel`].
+/// The queue law of a link with these queues, which decides only on arrivals. The link asks [`FqCodel`] about queued
+/// packets.
 #[derive(Clone, Debug)]
 pub struct Joins {
     limit: Limit,
@@ -265,7 +269,7 @@ impl QueueLaw for Joins {
 
     fn check(p: &Params) -> Result<(), Refused> {
         CoDel::check(&p.codel())?;
-        // Linux' bounds: FQ_CODEL's table has 65536 entries at most, a quantum is 256 bytes to a megabyte.
+        // Linux's bounds: FQ_CODEL's table has at most 65536 entries, a quantum is 256 bytes to a megabyte.
         within("flows", f64::from(p.flows), 1.0, 65536.0)?;
         within("drop_batch", f64::from(p.drop_batch), 1.0, 65536.0)?;
         match p.quantum.filter(|q| !(256..=1 << 20).contains(&q.get())) {
@@ -287,7 +291,7 @@ impl QueueLaw for Joins {
     }
 
     fn on_arrival(&mut self, arrival: &Arrival, _: impl FnMut() -> f64) -> Verdict {
-        // Deviation 3: where others wait, the longest queue gives up as much as is needed.
+        // Deviation 3: where other packets wait, the longest queue drops as much as necessary.
         if arrival.queue_packets > 0 || arrival.fits(self.limit) { Verdict::Enqueue } else { Verdict::Drop }
     }
 }

@@ -5,24 +5,27 @@
 //! every T, with q the queue's delay now and q_ before:
 //!   p' = p' + alpha (q - q0) + beta (q - q_)      within 0 and 1
 //! each packet, in one queue:
-//!   classic:   marked, or dropped if not ECN-capable, with p = p'^2     as its window is as 1/sqrt(p)
-//!   L4S:       marked with min(1, k p'), ECT(1) or CE                   as its window is as 1/p
+//!   classic:   marked, or dropped if not ECN-capable, with p = p'^2     its window is proportional to 1/sqrt(p)
+//!   L4S:       marked with min(1, k p'), ECT(1) or CE                   its window is proportional to 1/p
 //! ```
-//! The square takes TCP's square root out of the loop, so that the same gains do at any rate. With k p' above 1 the classic p is
-//! above p_Cmax = 1/k^2: an overload, in which classic packets are dropped, ECN-capable or not, and L4S packets as well with p'^2.
+//! The square cancels TCP's square root in the loop, so that the same gains suit any rate. With k p' above 1 the
+//! classic p exceeds p_Cmax = 1/k^2, which is an overload. Classic packets are then dropped, ECN-capable or not, and
+//! L4S packets are also dropped with p'^2.
 //!
 //! Valid for round trips up to `max_rtt` (RFC 9332, appendix A.1: the gains give a margin of 10 dB there).
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Gains of 5/16 and 50/16 Hz every 32 ms for a target of 20 ms (2016) / 0.16 and 3.2 Hz every 16 ms for 15 ms, as in Linux'
-//!    `sch_dualpi2` / these are what RFC 9332 came to. The RFC's text is not at hand: its numbers are from Linux and from memory.
-//! 2. For a longest round trip of 100 ms / in proportion to `max_rtt`, which is the paths' where that is below 10 or
-//!    above 100 ms: T and q0 as it, alpha and beta as one over it / RFC 9332's own formulas scale like that.
-//! 3. The queue's delay by its head's time of arrival or a measured departure rate / what waits over the capacity of now / the same
-//!    where that is constant, and no event for each departure.
-//! 4. Linux, two draws of p' / one of p'^2 / the same probability.
-//! 5. Always / nothing is marked or dropped early while fewer than two packets wait / Linux' rule, for links on which one packet is
-//!    as long as the target.
+//! 1. Gains of 5/16 and 50/16 Hz every 32 ms for a target of 20 ms (2016) / 0.16 and 3.2 Hz every 16 ms for 15 ms, as
+//!    in Linux's `sch_dualpi2` / RFC 9332 settled on these. The RFC's text is not available to us: its numbers are
+//!    from Linux and from memory.
+//! 2. Constants for a longest round trip of 100 ms / they scale with `max_rtt`, which is the paths' where that is
+//!    below 10 or above 100 ms: T and q0 in proportion, alpha and beta in inverse proportion / RFC 9332's own
+//!    formulas scale like that.
+//! 3. The queue's delay from its head's arrival time or a measured departure rate / the backlog over the current
+//!    capacity / this is the same at a constant capacity, and needs no event for each departure.
+//! 4. Linux makes two draws with p' / one draw with p'^2 / the probability is the same.
+//! 5. p' always applies / no packet is marked or dropped early while fewer than two packets wait / Linux has this
+//!    rule, for links on which one packet's transmission takes as long as the target.
 
 use super::{Arrival, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
 use crate::link::LinkView;
@@ -32,12 +35,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
-/// RFC 9332, appendix A.1: the longest round trip that the default gains are for.
+/// RFC 9332, appendix A.1: the longest round trip for the default gains.
 const USUAL_MAX_RTT: Time = Time::from_millis(100);
-/// From where the target of 15 ms is more than the path itself.
+/// Round trips for which the defaults suit. Below 10 ms the target of 15 ms exceeds the path's own delay.
 pub(super) const USUAL_RTTS: RangeInclusive<Time> = Time::from_millis(10)..=USUAL_MAX_RTT;
 
-/// The controller, which several laws have.
+/// The proportional-integral controller, which several laws share.
 #[derive(Clone, Copy, Debug)]
 pub struct Pi {
     target_s: f64,
@@ -49,7 +52,7 @@ pub struct Pi {
     probability: f64,
 }
 
-/// What a scenario may set of the controller.
+/// Parameters of the controller that a scenario may set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gains {
     pub max_rtt: Option<Time>,
@@ -108,7 +111,7 @@ impl Pi {
         self.before_s = delay_s;
     }
 
-    /// What becomes of a classic packet: `k` is the coupling.
+    /// Decides on a classic packet. `k` is the coupling.
     pub(super) fn classic(&self, k: f64, ecn_capable: bool, draw: f64) -> Verdict {
         match draw < self.probability * self.probability {
             false => Verdict::Enqueue,
@@ -117,7 +120,7 @@ impl Pi {
         }
     }
 
-    /// What becomes of an L4S packet whose own queue marks it with the probability `native`.
+    /// Decides on an L4S packet, which its own queue marks with probability `native`.
     pub(super) fn scalable(&self, k: f64, native: f64, mut draw: impl FnMut() -> f64) -> Verdict {
         let coupled = k * self.probability;
         if coupled > 1.0 && draw() < self.probability * self.probability {
@@ -175,7 +178,7 @@ impl Params {
     }
 }
 
-/// The queue law.
+/// State of the law.
 #[derive(Clone, Debug)]
 pub struct Pi2 {
     limit: Limit,
@@ -242,7 +245,7 @@ impl QueueLaw for Pi2 {
     }
 
     fn on_timer(&mut self, link: LinkView) -> Time {
-        // On a link that stands still, what waits waits for ever; a second is beyond any target.
+        // On a stalled link the delay would be infinite. The bound of 1000 s is beyond any target.
         let delay_s = (link.queue_bytes as f64 / self.capacity.max(1.0)).min(1e3);
         self.pi.update(delay_s);
         link.now.saturating_add(self.pi.interval)

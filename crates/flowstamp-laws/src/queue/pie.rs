@@ -11,23 +11,26 @@
 //!
 //! each packet that fits                                                                    section 4.1
 //!   burst = max_burst                   where p is zero, and q and q_ are below q0/2
-//!   is let in                           if burst is above zero
+//!   is admitted                         if burst is above zero
 //!                                       or q_ < q0/2 and p < 0.2
-//!                                       or at most two packets' bytes wait
-//!   else is dropped with p              or marked, if it can bear a mark and p < mark_ecnth   section 5.1
+//!                                       or at most two packets' bytes are queued
+//!   else is dropped with p              or marked, if ECN-capable and p < mark_ecnth       section 5.1
 //! ```
-//! The steps by which `d` is divided keep the loop stable however small `p` is: the smaller it is, the more TCP's rate moves with it.
+//! The divisors of `d` keep the loop stable at small `p`, where TCP's rate reacts more strongly to `p`.
 //!
 //! Valid for round trips up to about 100 ms, to which RFC 8033 tunes the gains (section 4.2). All defaults are the RFC's.
 //!
 //! Deviations (RFC says / we do / because):
-//! 1. The queue's delay from a measured departure rate (section 5.2) or from timestamps / from timestamps: what the packet that left
-//!    last had waited, and zero if nothing waits / a simulator has them for nothing, they need no standing queue of 16 kB to measure a
-//!    rate, and Linux' `sch_pie` and ns-3 take them too unless told otherwise.
-//! 2. Marks where the sender is ECN-capable are optional (section 5.1) / on / as the other queue laws here, and RFC 7567, section 4.2.1.
-//! 3. The cap of section 5.5 is optional / on / so it is in Linux and ns-3.
+//! 1. The queue's delay from a measured departure rate (section 5.2) or from timestamps / from timestamps: the
+//!    waiting time of the last packet to leave, and zero if the queue is empty / a simulator has timestamps at no
+//!    cost, they need no standing queue of 16 kB to measure a rate, and Linux's `sch_pie` and ns-3 also use them by
+//!    default.
+//! 2. Marks where the sender is ECN-capable are optional (section 5.1) / they are on / the other queue laws here mark
+//!    too, as RFC 7567, section 4.2.1, asks.
+//! 3. The cap of section 5.5 is optional / it is on / Linux and ns-3 have it on too.
 //! 4. Linux adds 2% to `p` above a delay of 250 ms / it does not / RFC 8033 has no such rule.
-//! 5. The text of the RFC is not at hand: its numbers and its pseudocode are from Linux, ns-3 and FreeBSD, which name its sections.
+//! 5. The text of the RFC is not available to us: its numbers and its pseudocode are from Linux, ns-3 and FreeBSD,
+//!    which name its sections.
 
 use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, Verdict};
 use crate::link::LinkView;
@@ -36,17 +39,18 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Section 4.2: below which `p` a step is divided by what.
+/// Section 4.2: pairs of a bound on `p` and the divisor of a step below it.
 const STEPS: [(f64, f64); 6] =
     [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
-/// Section 4.2: what is left of `p` after an interval without delay.
+/// Section 4.2: factor on `p` after an interval without delay.
 const DECAY: f64 = 0.98;
-/// Section 4.1: below this `p` a short delay protects.
+/// Section 4.1: below this `p`, no packet is dropped early while the delay is short.
 const SAFE: f64 = 0.2;
-/// Section 5.5: from this `p` on, the largest step.
+/// Section 5.5: from this `p` on, steps are bounded by `LARGEST_STEP`.
 const CAPPED_FROM: f64 = 0.1;
 const LARGEST_STEP: f64 = 0.02;
-/// Section 5.4: below this sum of probabilities since the last drop there is none, and from the second on there is one.
+/// Section 5.4: bounds of the sum of probabilities since the last drop. Below the first no packet is dropped, from
+/// the second on one is.
 const NONE_BELOW: f64 = 0.85;
 const SURE_FROM: f64 = 8.5;
 
@@ -96,7 +100,7 @@ impl Default for Params {
     }
 }
 
-/// The queue law.
+/// State of the law.
 #[derive(Clone, Debug)]
 pub struct Pie {
     params: Params,
@@ -104,12 +108,12 @@ pub struct Pie {
     packet_bytes: f64,
     /// `p`.
     probability: f64,
-    /// `q`, of the packet that left last, and `q_`, of the last update: seconds.
+    /// `q` at the last departure and `q_` at the last update, in seconds.
     delay_s: f64,
     before_s: f64,
-    /// What is left of `max_burst`.
+    /// Remaining burst allowance, up to `max_burst`.
     burst: Time,
-    /// Of all packets since the last drop.
+    /// Sum of the probabilities of all packets since the last drop.
     sum: f64,
     active: bool,
 }
@@ -121,7 +125,7 @@ impl Pie {
         self.probability
     }
 
-    /// What is left of the burst that is let in whatever the drop probability.
+    /// Remaining time in which packets are admitted regardless of the drop probability.
     #[must_use]
     pub const fn burst_allowance(&self) -> Time {
         self.burst
@@ -144,7 +148,7 @@ impl Pie {
         self.probability = self.probability.clamp(0.0, 1.0);
     }
 
-    /// Sections 4.4 and 5.3: whether there is no congestion to speak of.
+    /// Sections 4.4 and 5.3: whether there is no congestion.
     fn is_calm(&self) -> bool {
         let half = 0.5 * self.params.target.as_secs_f64();
         self.probability == 0.0 && self.delay_s < half && self.before_s < half
@@ -172,7 +176,7 @@ impl Pie {
         uniform() < probability
     }
 
-    /// Section 5.3: whether PIE is awake, which a third of the buffer in use makes it.
+    /// Section 5.3: whether PIE is active. It becomes active when a third of the buffer is in use.
     fn wakes(&mut self, packet: &Arrival) -> bool {
         if !self.active {
             self.active = match self.limit {

@@ -5,7 +5,7 @@
 //! avg   = (1 - w)^m avg                       after idling for m typical transmission times   1993 section 4
 //! p_b   = max_p (avg - min) / (max - min)                             min <= avg < max        1993 section 4
 //!       = max_p + (1 - max_p) (avg - max) / max                       max <= avg < 2 max, gentle
-//! p_a   = p_b / (1 - count p_b), or with wait 0, p_b / (2 - count p_b) or 1 as count p_b < 1, < 2 or more
+//! p_a   = p_b / (1 - count p_b), or with `wait`: 0, p_b / (2 - count p_b) or 1 for count p_b < 1, < 2 or more
 //! p_a   = p_a size / mean size                byte mode                                       1993 section 4
 //! drop  if avg >= max (gentle: 2 max) or the buffer is full; else with p_a mark, or drop if not ECN-capable or p_b >= mark_p
 //! adaptive: every 0.5 s, avg below the middle fifth of [min, max]: max_p *= 0.9; above: max_p += min(0.01, max_p/4)
@@ -18,12 +18,12 @@
 //!
 //! 1. 1993: the average alone decides. As in ns-2, no packet is marked or dropped early while fewer than two wait, nor
 //!    the first one that finds the average above min.
-//! 2. 1993: m is the idle time over a transmission time, a real number. As in ns-2, a whole number.
+//! 2. 1993: m is the idle time over a transmission time, a real number. As in ns-2, m is a whole number.
 //! 3. ns-2 keeps the gentle slope of the initial `max_p`. We use the current one, as the adaptive paper means it.
-//! 4. The adaptive paper lets `max_p` fall to 0.01. As in ns-2, to one mark per 0.1 s of 1000-byte packets if that
-//!    is less: above 8 Mb/s 1% is too much.
-//! 5. Alizadeh 2010 makes DCTCP's switch of RED with both thresholds at K and a weight of 1. By deviation 1 and as the upper
-//!    threshold drops, that would not be a step here: `step` is one.
+//! 4. The adaptive paper lets `max_p` fall to 0.01. As in ns-2, it may fall to one mark per 0.1 s of 1000-byte
+//!    packets if that is less: above 8 Mb/s, 1% is too much.
+//! 5. Alizadeh 2010 builds DCTCP's switch from RED with both thresholds at K and a weight of 1. This would not be a
+//!    step here, because of deviation 1 and because packets above the upper threshold are dropped. `step` is a step.
 //! 6. Thresholds are shares of the buffer (Katabi 2002 section 5.1), not packets, unless `target_delay` sets them.
 
 use super::{Arrival, Limit, QueueLaw, QueueView, Verdict};
@@ -99,7 +99,7 @@ impl Default for Params {
     }
 }
 
-/// `p_b` of an average and its two thresholds, all in the same unit.
+/// `p_b` for an average and its two thresholds, all in the same unit.
 #[must_use]
 pub fn base_probability(average: f64, [min, max]: [f64; 2], max_p: f64, gentle: bool) -> f64 {
     let p = if average < min {
@@ -114,22 +114,22 @@ pub fn base_probability(average: f64, [min, max]: [f64; 2], max_p: f64, gentle: 
     p.min(1.0)
 }
 
-/// Adaptive: how often `max_p` may change (2001 figure 1).
+/// Adaptive: least time between changes of `max_p` (2001 figure 1).
 const INTERVAL: Time = Time::from_millis(500);
-/// Adaptive: the most that `max_p` rises at once.
+/// Adaptive: the largest increase of `max_p` at a time.
 const ALPHA: f64 = 0.01;
-/// Adaptive: what a decrease leaves of `max_p`.
+/// Adaptive: factor on `max_p` in a decrease.
 const BETA: f64 = 0.9;
 /// Adaptive: the largest `max_p`.
 const TOP: f64 = 0.5;
 
-/// The queue law.
+/// State of the law.
 #[derive(Clone, Debug)]
 pub struct Red {
     limit: Limit,
     step: Option<u32>,
     step_drops: bool,
-    /// In packets or bytes, as are the thresholds.
+    /// Average queue, in packets or bytes like the thresholds.
     average: f64,
     min: f64,
     max: f64,
@@ -140,7 +140,7 @@ pub struct Red {
     packets_per_sec: f64,
     /// Packets since the last mark or drop; in byte mode their bytes over the typical packet.
     count: f64,
-    /// The probability of the last arrival, before it was spaced out.
+    /// `p_b` at the last arrival.
     probability: f64,
     adapted_at: Time,
     bottom: f64,
@@ -151,12 +151,12 @@ pub struct Red {
     adaptive: bool,
     bytes: bool,
     wait: bool,
-    /// The last arrival found the average above the lower threshold.
+    /// The last arrival found the average at or above the lower threshold.
     above: bool,
 }
 
 impl Red {
-    /// The average queue, in packets or bytes as the mode says.
+    /// The average queue, in packets or bytes depending on the mode.
     #[must_use]
     pub const fn average(&self) -> f64 {
         self.average
@@ -168,18 +168,18 @@ impl Red {
         self.max_p
     }
 
-    /// The lower and the upper threshold, in packets or bytes as the mode says.
+    /// The lower and the upper threshold, in packets or bytes depending on the mode.
     #[must_use]
     pub const fn thresholds(&self) -> (f64, f64) {
         (self.min, self.max)
     }
 
-    /// `p_b` at the present average.
+    /// `p_b` at the current average.
     fn base_probability(&self) -> f64 {
         base_probability(self.average, [self.min, self.max], self.max_p, self.gentle)
     }
 
-    /// `p_a`: makes the spaces between marks uniform.
+    /// `p_a`: makes the intervals between marks uniform.
     fn spaced(&self, p: f64, size: u32) -> f64 {
         let n = self.count * p;
         let p = match (self.wait, n) {

@@ -1,24 +1,28 @@
-//! Random exponential marking: a price that rises while too much comes or waits (Athuraliya, Low, Li & Yin, IEEE Network, May
-//! 2001).
+//! Random exponential marking: marks by a price that rises while the input rate or the queue is too large
+//! (Athuraliya, Low, Li & Yin, IEEE Network, May 2001).
 //!
 //! ```text
-//! every interval, in packets: x arrived in it, c the link can send in it, b wait at its end
+//! every interval, in packets: x arrived in it, c the link can send in it, b are queued at its end
 //!   p = max(0, p + gamma (alpha (b - b*) + x - c))        the price, in its form with a measured input rate
 //! each packet: marked, or dropped if not ECN-capable, with probability
 //!   m = 1 - phi^-p                                        so that 1 - prod (1 - m_l) = 1 - phi^-(sum p_l) over a path
 //! ```
-//! At rest b = b* and x = c, whatever the number of flows: the price carries what RED's average queue does.
+//! In equilibrium b = b* and x = c, whatever the number of flows: the price, not an average queue as in RED, sets the
+//! marking rate.
 //!
-//! Valid for any rate; how many round trips the price needs grows with the rate at which flows must be marked: a price of
-//! `p = 1000 m` for small m, in steps of `gamma` per packet that is too many.
+//! Valid for any rate. The price needs more round trips to settle the more often flows must be marked. For small m
+//! and the default phi the price is `p = 1000 m`, and it changes by `gamma` per excess packet.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Rates in packets / bytes that arrived over the typical packet, and b likewise / an ack is no data packet.
-//! 2. `m(t)` of packets, without saying when / on arrival / a packet's departure costs an event. The authors' ns-2 model
-//!    marks as packets leave, which tells senders sooner by what the packet waits.
-//! 3. b* in packets / a share of the buffer (Katabi 2002, section 5.1) / buffers come in bytes, packets and BDP.
-//! 4. An interval of constant length / 10 typical packets' transmission at the capacity of now (Katabi 2002, section 5.1), but no
-//!    less than 1 us / at the rates where that binds, a timer for every few packets would cost more than they do.
+//! 1. Rates in packets / bytes that arrived over the typical packet size, and b likewise / an ack is smaller than a
+//!    data packet.
+//! 2. The paper does not say when packets are marked / on arrival / hearing of departures costs an event each. The
+//!    authors' ns-2 model marks departing packets, which signals senders sooner by the waiting time.
+//! 3. b* in packets / b* as a share of the buffer (Katabi 2002, section 5.1) / buffers come in bytes, packets and
+//!    BDP.
+//! 4. An interval of constant length / the transmission time of 10 typical packets at the current capacity (Katabi
+//!    2002, section 5.1), but at least 1 us / at rates where this bound applies, a timer for every few packets would
+//!    cost more than the packets.
 
 use super::{Arrival, Hears, Limit, QueueLaw, QueueView, Verdict};
 use crate::link::LinkView;
@@ -27,13 +31,13 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Packets whose transmission is an interval, unless the scenario says otherwise (Katabi 2002, section 5.1).
+/// Default interval in packet transmission times (Katabi 2002, section 5.1).
 const INTERVAL_PACKETS: f64 = 10.0;
-/// Deviation 4.
+/// Shortest default interval (deviation 4).
 const LEAST_INTERVAL: Time = Time::from_micros(1);
-/// A link that stands still must not stop the timer.
+/// Longest interval: a stalled link must not stop the timer.
 const LONGEST_INTERVAL: Time = Time::from_secs(10);
-/// A price beyond which every packet is marked, whatever phi.
+/// Upper bound of the price, at which every packet is marked whatever `phi`.
 const MOST_PRICE: f64 = 1e15;
 
 /// What a scenario may set.
@@ -68,7 +72,7 @@ impl Default for Params {
     }
 }
 
-/// The queue law.
+/// State of the law.
 #[derive(Clone, Debug)]
 pub struct Rem {
     limit: Limit,
@@ -85,7 +89,7 @@ pub struct Rem {
     mean_packet: f64,
     /// Bytes/s.
     capacity: f64,
-    /// That arrived since the last update.
+    /// Bytes that arrived since the last update.
     input_bytes: f64,
     price: f64,
     probability: f64,

@@ -4,23 +4,27 @@
 //!   tokens(t) = min(b, tokens(t') + r (t - t'))      bytes; b at the beginning
 //!   a packet of s bytes conforms if s <= tokens(t), and takes them
 //!
-//!   policer   a packet that does not conform as it arrives is lost, or marked; one that does joins the queue
+//!   policer   a packet that does not conform on arrival is dropped or marked; one that conforms joins the queue
 //!   shaper    the packet at the head leaves as soon as it conforms
 //! ```
 //! In any `[t', t]` at most `b + r (t - t')` bytes pass (Cruz 1991, eq. 2.1; RFC 2697 and RFC 2698 describe policers of this kind). With
 //! a peak rate `p` there is a second bucket of `mtu` bytes, and a packet must conform to both: at most
 //! `min(b + r (t - t'), mtu + p (t - t'))`.
 //!
-//! What is kept is not the tokens but the time at which the bucket is full again, as in the virtual scheduling of ITU-T I.371: a packet
-//! conforms from `full + s/r - b/r` on, and then `full = max(full, t) + s/r`. That is exact to a picosecond for each packet.
+//! The state is not the number of tokens but the time at which the bucket is full again, as in the virtual scheduling
+//! of ITU-T I.371. A packet conforms from `full + s/r - b/r` on, and then sets `full = max(full, t) + s/r`. This is
+//! exact to a picosecond for each packet.
 //!
-//! Valid for 1 bit/s to 100 Tb/s. A packet larger than the bucket never conforms, and is lost on arrival, as under Linux' `tbf`.
+//! Valid for 1 bit/s to 100 Tb/s. A packet larger than the bucket never conforms, and is dropped on arrival, as in
+//! Linux's `tbf`.
 //!
 //! Deviations (Linux says / we do / because):
-//! 1. `tbf` needs `limit` or `latency` / the link's buffer counts where neither is given / every queue here has that.
-//! 2. `tbf`'s rate is that of the link, and its burst must be larger than a tick of the clock / a packet's transmission takes its time at
-//!    the link's own rate as well / the bucket stands before a line.
-//! 3. `police` may pass what does not conform to another class / it is lost, or with `ecn` marked / those are its uses here.
+//! 1. `tbf` needs `limit` or `latency` / the link's buffer is the limit where neither is given / every queue here has
+//!    a buffer.
+//! 2. `tbf`'s rate is the link's rate, and its burst must exceed a clock tick / a packet is also transmitted at the
+//!    link's own rate / the bucket precedes a transmission line.
+//! 3. `police` may pass nonconforming packets to another class / they are dropped, or marked with `ecn` / no other
+//!    use is needed here.
 
 use super::{Arrival, Limit, QueueLaw, QueueView, Verdict};
 use crate::Refused;
@@ -28,19 +32,19 @@ use crate::units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tokens for bytes, which come at a rate.
+/// A bucket of byte tokens that fills at a constant rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
     rate: Rate,
     burst: Bytes,
     /// How long an empty bucket takes to fill.
     depth: Time,
-    /// When it is full again, if nobody takes anything.
+    /// When the bucket is full again, if no more tokens are taken.
     full_at: Time,
 }
 
 impl Bucket {
-    /// A full bucket of `burst` bytes, which `rate` fills.
+    /// Creates a full bucket of `burst` bytes, which fills at `rate`.
     #[must_use]
     pub fn new(rate: Rate, burst: Bytes) -> Self {
         Self { rate, burst, depth: rate.tx_time(burst), full_at: Time::ZERO }
@@ -52,13 +56,14 @@ impl Bucket {
         u64::from(size) <= self.burst.get()
     }
 
-    /// From when on there are tokens for `size` bytes, if nobody takes any before; only of what it [holds](Self::holds).
+    /// When there will be tokens for `size` bytes, if none are taken before. Valid only for sizes that it
+    /// [holds](Self::holds).
     #[must_use]
     pub fn ready(&self, size: u32) -> Time {
         self.full_at.saturating_add(self.time_of(size)).saturating_sub(self.depth)
     }
 
-    /// `size` bytes pass at `now`.
+    /// Takes tokens for `size` bytes at `now`.
     pub fn take(&mut self, now: Time, size: u32) {
         self.full_at = self.full_at.max(now).saturating_add(self.time_of(size));
     }
@@ -74,7 +79,7 @@ impl Bucket {
     }
 }
 
-/// A bucket for the rate, and one for the peak rate if there is one.
+/// A bucket for the rate, and an optional one for the peak rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Buckets {
     sustained: Bucket,
@@ -82,7 +87,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Full buckets. A peak rate's holds `mtu` bytes.
+    /// Creates full buckets. That of the peak rate holds `mtu` bytes.
     #[must_use]
     pub fn new(rate: Rate, burst: Bytes, peak: Option<Rate>, mtu: Bytes) -> Self {
         Self { sustained: Bucket::new(rate, burst), peak: peak.map(|peak| Bucket::new(peak, mtu)) }
@@ -94,13 +99,13 @@ impl Buckets {
         self.sustained.holds(size) && self.peak.is_none_or(|peak| peak.holds(size))
     }
 
-    /// From when on a packet of `size` bytes conforms to both.
+    /// When a packet of `size` bytes conforms to both buckets.
     #[must_use]
     pub fn ready(&self, size: u32) -> Time {
         self.peak.map_or(Time::ZERO, |peak| peak.ready(size)).max(self.sustained.ready(size))
     }
 
-    /// `size` bytes pass at `now`.
+    /// Takes tokens for `size` bytes at `now`.
     pub fn take(&mut self, now: Time, size: u32) {
         self.sustained.take(now, size);
         if let Some(peak) = &mut self.peak {
@@ -108,14 +113,14 @@ impl Buckets {
         }
     }
 
-    /// Bytes that could pass at `now` by the rate alone.
+    /// Bytes that could pass at `now` by the rate, without the peak rate.
     #[must_use]
     pub fn tokens(&self, now: Time) -> f64 {
         self.sustained.tokens(now)
     }
 }
 
-/// Whether the buckets make sense.
+/// Checks the parameters of both buckets.
 fn check(rate: Rate, burst: Bytes, peak: Option<Rate>, mtu: Option<Bytes>) -> Result<(), Refused> {
     let range = 1.0..=1e14;
     if !range.contains(&rate.bps()) {
@@ -160,18 +165,18 @@ pub struct PolicerParams {
 
 impl Default for PolicerParams {
     fn default() -> Self {
-        // For lists of all laws: a scenario has to say them.
+        // Placeholders for lists of all laws: a scenario must set these values.
         Self { rate: Rate::from_mbps(10.0), burst: Bytes::new(32_000), peak: None, mtu: None, ecn: false }
     }
 }
 
-/// A drop-tail queue whose input is policed.
+/// State of the policer: a drop-tail queue behind token buckets.
 #[derive(Clone, Debug)]
 pub struct Policer {
     limit: Limit,
     buckets: Buckets,
     ecn: bool,
-    /// Of the last arrival, for probes.
+    /// Tokens after the last arrival, for probes.
     tokens: f64,
 }
 
@@ -250,28 +255,29 @@ impl Default for ShaperParams {
 }
 
 impl ShaperParams {
-    /// How much may wait by `limit` or `latency`, if one is given. A latency allows `b + r latency` bytes, or `mtu + p latency` if that is less, as
-    /// in Linux' `tbf`. `packet` is the size of a full packet.
+    /// The queue's limit by `limit` or `latency`, if one is given. A latency allows `b + r latency` bytes, or `mtu +
+    /// p latency` if that is less, as in Linux's `tbf`. `packet` is the size of a full packet.
     #[must_use]
     pub fn own_limit(&self, packet: Bytes) -> Option<Limit> {
         let within = |rate: Rate, burst: Bytes, latency| burst.as_f64() + rate.bytes_in(latency);
         let by_latency = self.latency.map(|latency| {
             let most = within(self.rate, self.burst, latency);
             let mtu = self.mtu.unwrap_or(packet);
-            // The nearest byte: 50 ms at 8 Mb/s are 50,000 bytes, less the last bit of a real number.
+            // Rounds to the nearest byte: 50 ms at 8 Mb/s are 50,000 bytes, less a rounding error.
             self.peak.map_or(most, |peak| most.min(within(peak, mtu, latency))).round() as u64
         });
         self.limit.map(Bytes::get).or(by_latency).map(Limit::Bytes)
     }
 
-    /// The buckets that say when packets may leave, for whoever serves the queue. `packet` is the size of a full packet.
+    /// The buckets that decide when packets may leave, for the code that serves the queue. `packet` is the size of a
+    /// full packet.
     #[must_use]
     pub fn buckets(&self, packet: Bytes) -> Buckets {
         Buckets::new(self.rate, self.burst, self.peak, self.mtu.unwrap_or(packet))
     }
 }
 
-/// The queue of a shaper, which admits what fits. [`ShaperParams::buckets`] says when packets leave.
+/// The queue of a shaper, which admits packets that fit. [`ShaperParams::buckets`] decide when packets leave.
 #[derive(Clone, Debug)]
 pub struct Shaper {
     limit: Limit,
@@ -313,7 +319,7 @@ impl QueueLaw for Shaper {
     }
 }
 
-/// The smaller bucket's parameter, and how many bytes it holds.
+/// Name of the smaller bucket's parameter, and its size in bytes.
 fn smallest(burst: Bytes, mtu: Option<Bytes>) -> Option<(&'static str, Bytes)> {
     match mtu {
         Some(mtu) if mtu < burst => Some(("mtu", mtu)),
