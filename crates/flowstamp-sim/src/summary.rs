@@ -1,4 +1,4 @@
-//! From a finished run to its results: what links and cells did, what flows did, groups of them, and warnings.
+//! Turns a finished run into results: summaries of links, cells, flows and groups, and warnings.
 
 mod flows;
 mod groups;
@@ -19,17 +19,17 @@ use flowstamp_laws::units::Rate;
 use groups::GroupFlows;
 use std::time::Duration;
 
-/// A run that has been settled at its end.
+/// A finished run, whose links are settled at its end.
 pub struct Finished {
-    /// As it began.
+    /// The scenario at the beginning.
     pub scenario: Scenario,
-    /// What was set since.
+    /// Values set during the run.
     pub changes: Vec<Change>,
-    /// What the scenario left open.
+    /// Values that the scenario left open.
     pub assumed: Named<String>,
-    /// What it probably does not mean.
+    /// Warnings about the scenario.
     pub warnings: Vec<String>,
-    /// Where flows go.
+    /// Routes of the flows.
     pub routed: Routed,
     /// Links and packets.
     pub net: Fabric,
@@ -37,27 +37,27 @@ pub struct Finished {
     pub hosts: Hosts,
     /// Samples.
     pub series: Series,
-    /// Recorded packets.
+    /// Captured packets.
     pub capture: Captured,
-    /// Events handled.
+    /// Number of events handled.
     pub events: u64,
-    /// Wall-clock and CPU time that it took.
+    /// Wall and CPU time.
     pub took: (Duration, Duration),
 }
 
-/// What links and senders tell at the end, before their memory serves for the rows of flows.
+/// Summaries of links and senders, taken before their memory is freed for the rows of flows.
 struct Settled {
     /// Router links, by their numbers.
     links: Vec<(String, LinkSummary)>,
-    /// What each carries, the mean over the run.
+    /// Mean capacity of each router link over the run.
     capacities: Vec<Rate>,
     curves: Vec<DelayCurve>,
     cells: Named<CellSummary>,
     access: AccessSummary,
     packet_hops: u64,
-    /// Groups with flows that were paced.
+    /// Numbers of groups with paced flows.
     paced: Vec<u32>,
-    /// Flows of each group that still wait for a timeout, and for how long altogether, seconds.
+    /// For each group, flows that still wait for a timeout, and their total waiting time, seconds.
     waiting: Vec<(u64, f64)>,
 }
 
@@ -87,10 +87,10 @@ impl Settled {
     }
 }
 
-/// Its results.
+/// The results of a finished run.
 pub fn results(mut run: Finished) -> Results {
     let mut settled = Settled::of(&run);
-    // A row for each flow is as large.
+    // The rows of flows take as much memory as the links.
     run.net.drop_links();
     run.hosts.end();
     let sim = &run;
@@ -144,7 +144,7 @@ pub fn results(mut run: Finished) -> Results {
     }
 }
 
-/// All links together, and how evenly flows that stay share them.
+/// Totals over all links, and Jain's index of the lasting flows.
 fn total(links: &[(String, LinkSummary)], goodput_bps: f64, goodputs: &[f64]) -> TotalSummary {
     let (mut after_warmup, mut whole_run) = (LinkCounts::default(), LinkCounts::default());
     for (_, link) in links {

@@ -1,4 +1,4 @@
-//! A row for each flow, and the least time in which it could have ended.
+//! The row of each flow, and its ideal completion time.
 
 use super::Finished;
 use crate::host::{Group, Record};
@@ -9,16 +9,16 @@ use flowstamp_laws::units::Time;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// What each link carries and how long it is, and which of them flows take.
+/// Capacity and delay of each link, and the routes of flows.
 #[derive(Clone, Debug)]
 pub struct Routed {
-    /// Bytes per second, the mean over the run where it varies, and delay in seconds.
+    /// Mean capacity over the run, bytes per second, and delay, seconds.
     lines: Vec<(f64, f64)>,
     routes: Vec<u32>,
 }
 
 impl Routed {
-    /// Of a network that is laid out.
+    /// Takes capacities, delays and routes of a network.
     #[must_use]
     pub fn new(links: &[LinkPlan], access: &[Access], routes: &[u32], scenario: &Scenario) -> Self {
         let mean = |plan: &LinkPlan| plan.capacity.mean(Time::ZERO, scenario.duration);
@@ -27,8 +27,8 @@ impl Routed {
         Self { lines: routers.chain(access).collect(), routes: routes.to_vec() }
     }
 
-    /// The least time in which so many bytes of payload can come by a route, seconds: a link that carries all of them has the first packet
-    /// from those before it, and those after it have the last.
+    /// The least time in which `size` bytes of payload can cross a route, seconds. Each link in turn is taken to carry
+    /// all packets: it gets the first packet from the links before it, and the links after it carry the last one.
     fn ideal_s(&self, route: u32, size: u64, scenario: &Scenario) -> Option<f64> {
         let route = self.routes.get(route as usize..)?;
         let lines = || route.iter().take_while(|link| **link != END).map(|link| self.lines[*link as usize]);
@@ -45,18 +45,18 @@ impl Routed {
             longest_s = longest_s.max(before_s + all / rate + after_s);
             before_s += first / rate;
         }
-        // A link that has stood still carried nothing, and there is no ideal.
+        // A link with a capacity of zero carried nothing, so there is no ideal time.
         Some(delay_s + longest_s).filter(|ideal_s| ideal_s.is_finite() && longest_s > 0.0)
     }
 }
 
-/// A row for each flow, in the order in which they came.
+/// The row of each flow, in the order of the records.
 pub(super) fn rows(sim: &Finished) -> Vec<FlowRow> {
     let names: Vec<Arc<str>> = sim.hosts.groups.iter().map(|group| group.name.as_str().into()).collect();
     sim.hosts.records.iter().enumerate().map(|(i, r)| row(sim, &names, i as u32, r)).collect()
 }
 
-/// When a flow stops sending new data. The stop of web flows ends their arrivals, not the flows.
+/// When a flow stops sending new data. For flows that arrive during the run, the group's stop ends arrivals, not flows.
 fn stop(group: &Group, r: &Record) -> Option<Time> {
     Some(group.stops(r)).filter(|stop| !group.web && *stop < Time::MAX)
 }

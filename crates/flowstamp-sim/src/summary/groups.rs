@@ -1,4 +1,4 @@
-//! What the flows of a group did.
+//! Summaries of groups of flows.
 
 use super::flows::active_s;
 use super::{Finished, curve};
@@ -12,17 +12,17 @@ use crate::results::{
 use crate::size_bins::{self, BINS};
 use flowstamp_laws::units::{Rate, Time};
 
-/// The flows of a group.
+/// A group with its flows.
 pub(super) struct GroupFlows<'a> {
     pub sim: &'a Finished,
     pub group: &'a Group,
     pub number: usize,
-    /// What the results say of each, and what was known of it.
+    /// Row and record of each flow.
     pub flows: Vec<(&'a FlowRow, &'a Record)>,
 }
 
 impl<'a> GroupFlows<'a> {
-    /// The flows of group `number` out of all.
+    /// Selects the flows of group `number`.
     pub fn of(sim: &'a Finished, rows: &'a [FlowRow], number: usize) -> Self {
         let all = rows.iter().zip(&sim.hosts.records);
         let flows = all.filter(|(_, record)| record.group as usize == number).collect();
@@ -66,9 +66,9 @@ impl<'a> GroupFlows<'a> {
         }
     }
 
-    /// Goodputs of flows that had time to send after warm-up, where they are shares of something.
+    /// Goodputs of flows that were active after warm-up, unless the group's flows arrive during the run.
     pub fn lasting_goodputs(&self) -> Vec<f64> {
-        // Who governs a link has no data to share with.
+        // A flow that governs a link sends no data.
         let shares = !self.group.web && self.group.plan.governs.is_none();
         if shares { self.goodputs() } else { Vec::new() }
     }
@@ -82,7 +82,7 @@ impl<'a> GroupFlows<'a> {
         self.group.began(record, self.sim.net.now, self.sim.scenario.duration)
     }
 
-    /// What happened from the end of warm-up on, or from the beginning.
+    /// Counts since `from`, which is the end of warm-up or zero.
     fn counts(&self, from: Time) -> GroupCounts {
         let all = from == Time::ZERO;
         let sum = |of: fn(&FlowRow) -> u32| self.flows.iter().map(|(row, _)| u64::from(of(row))).sum();
@@ -98,14 +98,14 @@ impl<'a> GroupFlows<'a> {
         }
     }
 
-    /// Sizes of flows that came after warm-up and have one, and what is known of each.
+    /// Size and value `of` of each flow that began after warm-up and has both.
     fn times(&self, of: fn(&FlowRow) -> Option<f64>) -> Vec<(u64, f64)> {
         let later = self.flows.iter().filter(|(_, record)| record.start >= self.sim.scenario.warmup);
         later.filter_map(|(row, _)| row.size_bytes.zip(of(row))).collect()
     }
 }
 
-/// Capacity of the slowest link that a group's data takes, and what is offered to it as a share of that.
+/// Capacity of the slowest link that a group's data take, and the load offered to it as a fraction of that capacity.
 fn slowest(sim: &Finished, capacities: &[Rate], plan: &GroupPlan) -> (f64, f64) {
     let links = plan.links.iter().map(|link| {
         let here =
@@ -120,7 +120,7 @@ fn slowest(sim: &Finished, capacities: &[Rate], plan: &GroupPlan) -> (f64, f64) 
     })
 }
 
-/// What the applications of a group have done, if they produce messages or datagrams.
+/// Summary of a group's applications, if they produce messages or datagrams.
 fn applications(group: &Group) -> Option<ApplicationSummary> {
     group.plan.application.as_ref()?;
     let (all, before) = (group.tally.now, group.tally.at_warmup);
@@ -137,13 +137,13 @@ fn applications(group: &Group) -> Option<ApplicationSummary> {
     })
 }
 
-/// What is known of a group's packets on their way, all and by the size of their flows.
+/// Delays of a group's packets, for all flows and by flow size.
 fn packet_delays(sim: &Finished, group: &Group, curves: &mut Vec<DelayCurve>) -> Option<PacketDelays> {
     let payload = sim.scenario.payload();
     let parts = &sim.hosts.delays[group.delays.clone()];
     let all = Delays::together(parts);
     curves.push(curve("group", &group.name, None, &all));
-    // Flows that do not arrive in the run are all of one size, or of none.
+    // Planned flows all have one size, or none.
     let first = if group.web { Some(0) } else { group.size.map(|size| size_bins::bin(size, payload)) };
     let bins = parts.iter().zip(first.into_iter().flat_map(|first| first..)).filter_map(|(part, bin)| {
         let (min_bytes, max_bytes) = size_bins::bounds(bin, payload);

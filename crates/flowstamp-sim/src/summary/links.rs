@@ -1,4 +1,4 @@
-//! What links, cells and police did.
+//! Summaries of links, cells and police.
 
 use super::{Finished, curve, share};
 use crate::fabric::Fabric;
@@ -9,7 +9,7 @@ use crate::results::{
 };
 use flowstamp_laws::units::{Rate, Time};
 
-/// Router links by their numbers, and how long packets waited at each.
+/// Summaries of router links by number, and the distribution of queueing delay at each.
 pub(super) fn summaries(sim: &Finished) -> (Vec<(String, LinkSummary)>, Vec<DelayCurve>) {
     let routers = || sim.net.routers().enumerate();
     let summary = |(number, (port, line)): (usize, (&Port, &Plain))| {
@@ -22,7 +22,7 @@ pub(super) fn summaries(sim: &Finished) -> (Vec<(String, LinkSummary)>, Vec<Dela
     (routers().map(summary).collect(), routers().map(waits).collect())
 }
 
-/// What each router link carries, the mean over the run.
+/// Mean capacity of each router link over the run.
 pub(super) fn capacities(sim: &Finished) -> Vec<Rate> {
     let mean = |port: &Port| port.laws().capacity.mean(Time::ZERO, sim.scenario.duration);
     sim.net.routers().map(|(port, _)| mean(port)).collect()

@@ -1,4 +1,4 @@
-//! What results say of runs that probably do not show what was meant.
+//! Warnings about results that are probably artefacts of the set-up.
 
 use super::groups::GroupFlows;
 use super::{Finished, Settled};
@@ -8,12 +8,12 @@ use crate::results::{FlowRow, GroupSummary, jain_index};
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::Time;
 
-/// Below this index shares are uneven.
+/// Jain's index below which shares count as uneven.
 const JAIN: f64 = 0.75;
-/// The same of shares of what datagram flows offer.
+/// Jain's index below which datagram flows' delivered fractions count as uneven.
 const JAIN_OF_DATAGRAMS: f64 = 0.9;
 impl Phase {
-    /// What to say of shares this uneven, if they are.
+    /// The warning for shares with this Jain's index, if they are uneven.
     #[must_use]
     pub fn warning(&self, group: &str, jain: f64) -> Option<String> {
         if self.datagrams {
@@ -35,22 +35,22 @@ impl Phase {
     }
 }
 
-/// A least timeout of so many round trips is made for longer paths.
+/// A minimum retransmission timeout of this many round trips was meant for longer paths.
 const LONG_TIMEOUT: f64 = 100.0;
-/// Where a group's fullest link is used less than this, it may be its timeouts that leave it idle.
+/// Utilisation of a group's busiest link below which timeouts may be what leaves it idle.
 const IDLE: f64 = 0.5;
-/// What timeouts may take of the time that flows are there before it is told of.
+/// Fraction of the flows' lifetime spent in timeouts above which a warning is given.
 const TOLD: f64 = 0.05;
 
 impl GroupFlows<'_> {
-    /// What to say of the flows of this group.
+    /// Warnings for the flows of this group.
     pub fn warnings(&self, settled: &Settled, summary: &GroupSummary) -> Vec<String> {
         let used = self.group.plan.links.iter().map(|link| settled.links[*link as usize].1.utilization);
         let waited = if used.fold(0.0, f64::max) < IDLE { self.waited(settled, summary) } else { None };
         self.locked(settled, summary).into_iter().chain(waited).collect()
     }
 
-    /// What to say of flows with a window that are locked in phase.
+    /// The warning for flows with a window that are phase-locked.
     fn locked(&self, settled: &Settled, summary: &GroupSummary) -> Option<String> {
         let (start, end) = (self.sim.scenario.warmup, self.sim.net.now);
         let phase = self.group.plan.phase.filter(|phase| !phase.datagrams)?;
@@ -64,7 +64,7 @@ impl GroupFlows<'_> {
         }
     }
 
-    /// What to say of flows that waited for timeouts of the least length, which is far beyond their RTT.
+    /// The warning for flows that waited in timeouts of the minimum length, which is far longer than their RTT.
     fn waited(&self, settled: &Settled, summary: &GroupSummary) -> Option<String> {
         let transport = &self.sim.scenario.flows[self.group.plan.spec].transport;
         let (timeouts, (waiting, waiting_s)) = (summary.whole_run.timeouts, settled.waiting[self.number]);
@@ -84,7 +84,8 @@ impl GroupFlows<'_> {
     }
 }
 
-/// Flows of each group that still wait for a timeout, and for how long altogether, seconds; those that have waited for a hundred round trips.
+/// For each group, the number of flows that have waited more than a hundred round trips for a timeout, and their total
+/// waiting time, seconds.
 pub(super) fn waiting(hosts: &Hosts, now: Time) -> Vec<(u64, f64)> {
     let mut groups = vec![(0, 0.0); hosts.groups.len()];
     for flow in &hosts.flows {
@@ -98,12 +99,12 @@ pub(super) fn waiting(hosts: &Hosts, now: Time) -> Vec<(u64, f64)> {
     groups
 }
 
-/// From a flow's start to its end, or to the run's.
+/// Time from a flow's start to its end or to the run's end, seconds.
 fn present_s(sim: &Finished, r: &Record) -> f64 {
     r.end.min(sim.net.now).saturating_sub(r.start).as_secs_f64()
 }
 
-/// What to say of datagrams that are locked in phase: once of each link.
+/// Warnings for datagram flows that are phase-locked, one for each link.
 pub(super) fn locked_datagrams(sim: &Finished, rows: &[FlowRow], settled: &Settled) -> Vec<String> {
     let (start, end) = (sim.scenario.warmup, sim.net.now);
     let mut told = Vec::new();
