@@ -1,9 +1,9 @@
-//! Flows that a file lists: CSV with commas, semicolons or tabs, a row for each.
+//! Lists of flows in a file: CSV with commas, semicolons or tabs, one row per flow.
 //!
 //! ```text
-//! start,size,from,to,law     columns in any order; start and size must be there
+//! start,size,from,to,law     columns in any order; start and size are required
 //! 0.25,15000,h1,h2,xcp       seconds, bytes of payload
-//! 250ms,15kB,h2,h1,          with units; what is empty is the group's
+//! 250ms,15kB,h2,h1,          with units; an empty cell takes the group's value
 //! ```
 
 #[cfg(feature = "tables")]
@@ -19,7 +19,7 @@ use flowstamp_laws::units::{Bytes, Time};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What may be said of a flow.
+/// The columns of a list.
 pub const COLUMNS: [&str; 5] = ["start", "size", "from", "to", "law"];
 const START: usize = 0;
 const SIZE: usize = 1;
@@ -30,9 +30,9 @@ const LAW: usize = 4;
 /// A flow of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// When it starts, after the group's start.
+    /// Start time, counted from the group's start.
     pub start: Time,
-    /// What it transfers, bytes of payload: at least one.
+    /// Size, bytes of payload: at least one.
     pub size: u64,
     /// Index into [`FlowList::pairs`].
     pub pair: u32,
@@ -40,38 +40,38 @@ pub struct Listed {
     pub law: u32,
 }
 
-/// Between which nodes flows go, where the list says so.
+/// The nodes between which flows go, where the list names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// Where data come from.
+    /// Node that sends the data.
     pub from: Option<String>,
-    /// Where they go.
+    /// Node that receives the data.
     pub to: Option<String>,
-    /// Where the file says so first.
+    /// Place in the file that names the pair first.
     pub at: String,
 }
 
 /// A list.
 #[derive(Clone, Debug, Default)]
 pub struct FlowList {
-    /// In the order of the file.
+    /// Flows in the order of the file.
     pub rows: Vec<Listed>,
-    /// Numbers of rows in the order of their starts; those that start together as in the file.
+    /// Row numbers in the order of start times; ties are in the order of the file.
     pub order: Vec<u32>,
-    /// Between which nodes they go.
+    /// Pairs of nodes that the list names.
     pub pairs: Vec<Pair>,
-    /// Their laws: the group's, and others that the list names.
+    /// Laws of the flows: the group's, and others that the list names.
     pub laws: Vec<SenderSpec>,
-    /// Which laws go between which nodes, by their indices, and where the file says so first.
+    /// For each (pair, law) that occurs, the place in the file that names it first.
     pub uses: BTreeMap<(u32, u32), String>,
 }
 
-/// What a row of a file is called.
+/// How messages name a row of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// By its line, the line of names being the first.
+    /// By line number; the line of names is the first.
     Lines,
-    /// By its number in a table, from 1 on.
+    /// By row number in a table, from 1.
     Rows,
 }
 
@@ -84,20 +84,21 @@ impl Counted {
     }
 }
 
-/// Pairs of nodes that a list may have: far more than a network's nodes make, and few enough for names to be kept until they are looked up.
+/// Maximum number of pairs of nodes in a list: far more than a network has, and few enough to keep the names until they
+/// are looked up.
 const MOST_PAIRS: usize = 1_000_000;
 
 impl FlowList {
-    /// The laws of its flows between one pair of nodes.
+    /// The laws of the flows between one pair of nodes.
     pub fn laws_between(&self, pair: u32) -> impl Iterator<Item = &SenderSpec> {
         self.uses.range((pair, 0)..=(pair, u32::MAX)).map(|((_, law), _)| &self.laws[*law as usize])
     }
 
-    /// The list in `text`, of a group whose flows have the law `group` unless the list says otherwise. Columns that `ignored` names are left
-    /// alone.
+    /// Reads the list in `text`. Flows have the law `group` unless the list says otherwise. Columns in `ignored` are
+    /// skipped.
     ///
     /// # Errors
-    /// What is wrong in the first bad row.
+    /// A message for the first bad row.
     pub fn read(
         text: &str,
         group: &SenderSpec,
@@ -155,7 +156,7 @@ impl FlowList {
         Ok(list)
     }
 
-    /// The number of a law.
+    /// Index of a law in `laws`, which is added if it is new.
     fn law(&mut self, name: &str) -> Result<u32, String> {
         if name.is_empty() {
             return Ok(0);
@@ -199,7 +200,7 @@ fn start_of(cell: &str) -> Result<Time, String> {
 }
 
 fn size_of(cell: &str) -> Result<u64, String> {
-    /// Up to here a float that is whole is exact.
+    /// Largest whole number up to which floats are exact.
     const MOST: u64 = 1 << 53;
     let expected = || format!("is \"{cell}\"; write whole bytes, at least 1, such as 15000, or 15kB");
     let bytes = match (cell.parse::<u64>(), cell.parse::<f64>()) {

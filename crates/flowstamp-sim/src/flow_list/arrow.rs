@@ -1,5 +1,5 @@
-//! Types that Parquet has no word for and Arrow's writers keep beside it: the metadata `ARROW:schema` is the schema's message of
-//! Arrow's IPC format in base 64, a FlatBuffer (`Schema.fbs` and `Message.fbs` of Arrow's format).
+//! Reads types that Parquet does not have and Arrow's writers store beside it. The metadata `ARROW:schema` is the
+//! schema message of Arrow's IPC format in base 64, a FlatBuffer (`Schema.fbs` and `Message.fbs` of Arrow's format).
 //!
 //! ```text
 //! ff ff ff ff  length   root -> Message { header_type: 1, header: 2 }
@@ -7,14 +7,14 @@
 //!                                                       Duration { unit: 0 }
 //! ```
 //!
-//! Nothing here trusts a length or an offset: what leads out of the bytes is `None`.
+//! No length or offset is trusted: one that leads outside the bytes gives `None`.
 
-/// The metadata's key.
+/// Key of the metadata.
 pub const KEY: &str = "ARROW:schema";
 /// The number of `Duration` in the union `Type`, and of `Schema` in `MessageHeader`.
 const DURATION: u8 = 18;
 const SCHEMA: u8 = 1;
-/// More fields are not looked at: no list has as many columns.
+/// Maximum number of fields that are read; no list has as many columns.
 const MOST_FIELDS: usize = 10_000;
 
 /// Units of Arrow's `TimeUnit` in order, as a scenario writes them.
@@ -22,7 +22,8 @@ const UNITS: [&str; 4] = ["s", "ms", "us", "ns"];
 /// A duration's unit unless its table says otherwise: milliseconds.
 const DEFAULT_UNIT: u16 = 1;
 
-/// The columns that are durations, and their units: `None` of a unit that Arrow does not know. `None` if the text is no schema.
+/// The columns that are durations, with their units; a unit is `None` if Arrow does not define it. Returns `None` if
+/// the text is no schema.
 pub fn durations(text: &str) -> Option<Vec<(String, Option<&'static str>)>> {
     let bytes = base64(text)?;
     let message = match bytes.get(..4)? {
@@ -54,7 +55,8 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Where a field of the table is, if it is there: by the table's vtable, whose offsets begin behind two lengths.
+    /// Position of a field of the table, if present. The table's vtable begins with two lengths, followed by the
+    /// fields' offsets.
     fn field(&self, number: usize) -> Option<usize> {
         let back = i32::from_le_bytes(array(self.of, self.at)?);
         let vtable = usize::try_from(i64::try_from(self.at).ok()? - i64::from(back)).ok()?;
@@ -70,7 +72,7 @@ impl Table<'_> {
         self.of.get(self.field(number)?).copied()
     }
 
-    /// The table that a field leads to.
+    /// The table to which a field points.
     fn leads(&self, number: usize) -> Option<Self> {
         Some(Self { of: self.of, at: follow(self.of, self.field(number)?)? })
     }
@@ -99,12 +101,12 @@ fn offset(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u32_at(bytes, at)?).ok()
 }
 
-/// Where an offset leads, which is counted from itself.
+/// The position to which an offset points; it counts from its own position.
 fn follow(bytes: &[u8], at: usize) -> Option<usize> {
     at.checked_add(offset(bytes, at)?)
 }
 
-/// Bytes in base 64 (RFC 4648, section 4).
+/// Decodes base 64 (RFC 4648, section 4).
 fn base64(text: &str) -> Option<Vec<u8>> {
     let letters = text.trim_end_matches('=').bytes();
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
@@ -133,7 +135,7 @@ mod tests {
     use super::{base64, durations};
     use proptest::prelude::*;
 
-    /// What pyarrow writes of `pa.schema([("size", pa.int64()), ("start", pa.duration("us"))])`.
+    /// pyarrow's metadata for `pa.schema([("size", pa.int64()), ("start", pa.duration("us"))])`.
     const SCHEMA: &str = "/////7AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAIAAABIAAAABAAAAND///8AAAESEAAAABwAAAAEAAAAAAAAAAUAAABzdGFydAAGAAgABgAGAAAAAAACABAAFAAIAAYABwAMAAAAEAAQAAAAAAABAhAAAAAgAAAABAAAAAAAAAAEAAAAc2l6ZQAAAAAIAAwACAAHAAgAAAAAAAABQAAAAA==";
 
     #[test]
@@ -154,7 +156,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is in it, nothing is read out of bounds and nothing overflows.
+        /// Damaged input causes no read out of bounds and no overflow.
         #[test]
         fn damage_never_panics(changes in prop::collection::vec((any::<prop::sample::Index>(), "[A-Za-z0-9+/]"), 0..8), keep in 0usize..2000) {
             let mut text: Vec<u8> = SCHEMA.bytes().collect();

@@ -1,4 +1,4 @@
-//! A list of flows in Parquet, made CSV, so that there is one reader of lists and one way to say what is wrong with a row.
+//! Converts a list of flows from Parquet to CSV, so that one reader handles all lists and their messages.
 
 use super::arrow;
 use super::zstd::Pages;
@@ -12,24 +12,25 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Rows that are held at a time.
+/// Rows in memory at a time.
 const BATCH: usize = 1 << 14;
-/// The longest value: words are repeated where they are used, and a small file could ask for all memory.
+/// Maximum length of a value, bytes. Dictionary values are repeated where they are used, so a small file could
+/// otherwise demand all memory.
 const MOST_LETTERS: usize = 4096;
 
-/// The table as CSV: numbers as they are, what is null empty.
+/// Reads the table as CSV: numbers are unchanged and null is empty.
 ///
 /// # Errors
-/// What is wrong with the file, and what would be right.
+/// A message that says what is wrong with the file, and what would be right.
 pub fn csv(file: File) -> Result<String, String> {
-    // The library promises nothing of files that are damaged on purpose.
+    // The library may panic on files that are damaged on purpose.
     let read = catch_unwind(AssertUnwindSafe(|| read(file)));
     read.unwrap_or_else(|_| Err("it is Parquet, but damaged".to_owned()))
 }
 
 fn read(file: File) -> Result<String, String> {
     let said = |error: parquet::errors::ParquetError| format!("it is Parquet that is not read: {error}");
-    // A clone has the same place in the file, which both set before they read.
+    // A clone shares the file position, which both set before they read.
     let pages = Arc::new(file.try_clone().map_err(|error| error.to_string())?);
     let reader = SerializedFileReader::new(file).map_err(said)?;
     let about = reader.metadata().file_metadata();
@@ -72,11 +73,11 @@ fn read(file: File) -> Result<String, String> {
     Ok(text)
 }
 
-/// What reads a column of a group of rows.
+/// Makes the reader of a column in a row group.
 fn column_reader(group: &dyn RowGroupReader, i: usize, file: &Arc<File>) -> Result<ColumnReader, String> {
     use CompressionCodec as C;
     let column = group.metadata().column(i);
-    // The library panics at these, which would be more than one line.
+    // The library panics at these; this gives a message of one line.
     let starts =
         [Some(column.data_page_offset()), column.dictionary_page_offset(), Some(column.compressed_size())];
     if starts.into_iter().flatten().any(|number| number < 0) {
@@ -98,7 +99,7 @@ fn column_reader(group: &dyn RowGroupReader, i: usize, file: &Arc<File>) -> Resu
     reader.map_err(|error| format!("it is Parquet, but damaged: {error}"))
 }
 
-/// What a column holds.
+/// Type of a column.
 struct Kind {
     /// The unit of a duration.
     unit: &'static str,
@@ -117,7 +118,7 @@ impl Kind {
         let plain =
             matches!(converted, C::NONE | C::UTF8 | C::ENUM | C::INT_8 | C::INT_16 | C::INT_32 | C::INT_64);
         let unsigned = matches!(converted, C::UINT_8 | C::UINT_16 | C::UINT_32 | C::UINT_64);
-        // Times and decimals have a unit or a scale that a number alone does not tell.
+        // Times and decimals have a unit or scale that the number alone does not show.
         let logical = column.logical_type_ref();
         let logical =
             logical.is_none_or(|of| matches!(of, LogicalType::String | LogicalType::Integer { .. }));
@@ -154,7 +155,7 @@ impl Kind {
                 self.cells(column, rows, |value| value.cast_unsigned().to_string())
             }
             R::Int64ColumnReader(column) => self.cells(column, rows, |value| format!("{value}{}", self.unit)),
-            // A float of 32 bits is written as it is meant, 0.1, not as what it is to 64.
+            // A 32-bit float is written in its shortest form, 0.1, not as its 64-bit value.
             R::FloatColumnReader(column) => self.cells(column, rows, |value| value.to_string()),
             R::DoubleColumnReader(column) => self.cells(column, rows, |value| value.to_string()),
             R::ByteArrayColumnReader(column) => self.cells(column, rows, |value| text(value.data())),
@@ -184,7 +185,7 @@ fn text(bytes: &[u8]) -> String {
     quoted(&String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_LETTERS)]))
 }
 
-/// A value as CSV has it. One on several lines would be taken for several rows.
+/// Quotes a value for CSV. Line breaks become spaces, because the reader takes each line as a row.
 fn quoted(value: &str) -> String {
     let value = value.replace(['\n', '\r'], " ");
     if value.contains([',', '"']) || value != value.trim() {

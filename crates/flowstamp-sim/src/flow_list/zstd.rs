@@ -1,5 +1,5 @@
-//! Pages that are compressed by zstd: Parquet's library has a decoder of it in C alone, which a build would have to compile. It reads
-//! them as if they were not compressed, and they are decompressed here.
+//! Reads pages compressed with zstd. Parquet's library only has a decoder in C, which the build would have to compile.
+//! So the library reads the pages as uncompressed, and they are decompressed here.
 
 use bytes::Bytes;
 use parquet::basic::Compression;
@@ -11,14 +11,15 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-/// The most bytes that a page may have: far more than any writer makes (1 MB is usual), and less than a small file could ask for.
+/// Maximum size of a decompressed page, bytes: far above what writers produce (1 MB is usual), and below what a
+/// malicious file could demand.
 const MOST_BYTES: u64 = 1 << 28;
 
 /// The pages of a column.
 pub struct Pages(SerializedPageReader<File>);
 
 impl Pages {
-    /// Those of the column that `metadata` describes, of so many rows.
+    /// Reads the pages of the column that `metadata` describes, with `rows` rows.
     pub fn new(file: Arc<File>, metadata: &ColumnChunkMetaData, rows: usize) -> Result<Self> {
         let as_they_are =
             metadata.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build()?;
@@ -26,7 +27,7 @@ impl Pages {
     }
 }
 
-/// What is behind the first `plain` bytes of a page, decompressed, which those go before.
+/// Decompresses a page, except its first `plain` bytes, which are copied.
 fn decompressed(page: &Bytes, plain: usize) -> Result<Bytes> {
     let wrong = |what: String| ParquetError::General(format!("zstd: {what}"));
     let (before, packed) =
