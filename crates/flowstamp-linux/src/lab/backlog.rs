@@ -19,9 +19,7 @@ const INTERVAL: Duration = Duration::from_millis(5);
 /// One sample of a qdisc's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
-    /// Time of the sample.
     pub time: Time,
-    /// Queued bytes.
     pub backlog_bytes: u32,
     /// Packets dropped so far.
     pub drops: u32,

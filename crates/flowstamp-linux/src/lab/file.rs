@@ -16,7 +16,6 @@ use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 use std::path::Path as FilePath;
 
-/// A lab.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lab {
@@ -42,9 +41,7 @@ pub struct Lab {
     /// Settings of both hosts.
     #[serde(default)]
     pub host: Host,
-    /// Groups of flows.
     pub flows: Vec<Flows>,
-    /// Sampling.
     #[serde(default)]
     pub probes: Probes,
     /// Packets to record as they leave links, for `trace.pcapng`.
@@ -93,7 +90,6 @@ pub struct Router {
     /// Settings of `router police`, as for a simulated link. Default: no police.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub police: Option<Police>,
-    /// The law.
     #[serde(flatten)]
     pub law: RouterSpec,
     /// The parameters that the file sets, in the format of `router attach --set`. The kernel has its own
@@ -241,11 +237,9 @@ impl<'de> Deserialize<'de> for Control {
     }
 }
 
-/// The hosts.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Congestion control.
     #[serde(default)]
     pub law: Control,
     /// Flows do not leave the law when their RTT doubles.
@@ -264,19 +258,16 @@ pub enum Application {
     Http,
 }
 
-/// A group of flows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flows {
     /// Name in results.
     pub name: String,
-    /// The application.
     #[serde(default)]
     pub app: Application,
     /// Congestion control, if different from the hosts'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub law: Option<Control>,
-    /// Number of flows.
     #[serde(default = "one_flow")]
     pub count: u32,
     /// Start of the first flow.
@@ -399,11 +390,9 @@ fn check_capture(capture: &Capture) -> Result<(), String> {
     Ok(())
 }
 
-/// Sampling.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probes {
-    /// Interval between samples.
     pub every: Time,
 }
 
@@ -413,7 +402,6 @@ impl Default for Probes {
     }
 }
 
-/// Maximum number of flows in a lab.
 const MAX_FLOWS: u32 = 1000;
 
 impl Lab {

@@ -21,7 +21,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// All namespaces.
     pub const ALL: [Self; 4] = [Self::Left, Self::Router, Self::Path, Self::Right];
 
     const fn word(self) -> &'static str {
@@ -50,12 +49,10 @@ impl Id {
         Ok(Self(text.to_owned()))
     }
 
-    /// The id.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// A namespace's name.
     pub fn namespace(&self, place: Place) -> String {
         format!("fs-{}-{}", self.0, place.word())
     }

@@ -69,7 +69,6 @@ pub struct Router {
     pub police: Option<Vec<(Time, Vec<policing::Flow>)>>,
 }
 
-/// Builds the results.
 pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Results {
     let flows = rows(lab, plan, report, observed);
     let lateness = report.lateness.summary();
@@ -113,7 +112,6 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
     Results { manifest: manifest(lab), summary, series: series(lab, plan, report, observed), flows, invalid }
 }
 
-/// One row per flow.
 fn rows(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Vec<FlowRow> {
     let flows = plan.iter().zip(report.flows.flows()).zip(&observed.said).enumerate();
     flows
@@ -128,7 +126,6 @@ fn rows(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Ve
         .collect()
 }
 
-/// The links by name.
 fn links(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Map<String, Value> {
     let capacities = [lab.path.capacity(), lab.path.reverse_capacity()];
     let links = LINKS.iter().zip(&report.links).zip(&capacities);

@@ -72,7 +72,6 @@ fn open(id: &Id) -> anyhow::Result<File> {
 }
 
 impl Shaper {
-    /// Starts the thread.
     pub fn start(id: &Id, capacity: Capacity, epoch: Epoch) -> anyhow::Result<Self> {
         let namespace = open(id)?;
         let stop = Arc::new(AtomicBool::new(false));

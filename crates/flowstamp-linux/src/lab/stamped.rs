@@ -151,7 +151,6 @@ pub fn police_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
 pub struct Sharer(Child);
 
 impl Sharer {
-    /// Starts the process.
     pub fn start(id: &Id) -> anyhow::Result<Self> {
         let mut router = command(id, Place::Router, &this_program()?)?;
         router.args(["router", "share", "out", "--netns", &id.namespace(Place::Router), "--pins"]);
@@ -159,7 +158,6 @@ impl Sharer {
         Ok(Self(router.spawn().context("flowstamp-linux")?))
     }
 
-    /// Whether it still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
     }
@@ -220,7 +218,6 @@ pub fn watch_police(
 }
 
 impl<T: Send + 'static> Watch<T> {
-    /// Starts the thread.
     fn start(
         id: &Id,
         question: &[&str],

@@ -44,7 +44,6 @@ fn is_droptail(queue: &QueueKind) -> bool {
 const SHAPED: [f64; 2] = [1e5, 1e10];
 
 impl Path {
-    /// Whether the rate changes.
     pub const fn varies(&self) -> bool {
         matches!(self.rate, LinkRate::Varying(_))
     }
@@ -92,7 +91,6 @@ impl Path {
         }
     }
 
-    /// The buffer in bytes.
     pub fn buffer_bytes(&self) -> u64 {
         let rate = self.mean_rate();
         (match self.buffer {
