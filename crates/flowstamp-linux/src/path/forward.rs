@@ -38,7 +38,6 @@ pub struct Specification {
 pub struct Report {
     /// The link of the data and the link of the acks.
     pub links: [Link; 2],
-    /// Measurements of the flows.
     pub flows: Flows,
     /// How late packets left.
     pub lateness: Lateness,
@@ -47,7 +46,6 @@ pub struct Report {
     /// CPU time of the thread in seconds, and the frames received in it.
     pub cpu_s: f64,
     pub frames: u64,
-    /// Whether the thread had real-time priority.
     pub real_time: bool,
 }
 

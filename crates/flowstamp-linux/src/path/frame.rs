@@ -14,13 +14,9 @@ pub struct Segment {
     tcp: usize,
     /// Length of the TCP header with options.
     header_len: usize,
-    /// Source port.
     pub source: u16,
-    /// Destination port.
     pub destination: u16,
-    /// Sequence number.
     pub seq: u32,
-    /// Acknowledgement number.
     pub ack: u32,
     /// Bytes of data.
     pub payload: u32,

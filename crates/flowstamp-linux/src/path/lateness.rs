@@ -22,11 +22,8 @@ pub struct Summary {
     pub packets: u64,
     /// Share of them that left within 50 us of their deadlines.
     pub within_50us: f64,
-    /// Median.
     pub p50_s: f64,
-    /// 98th percentile.
     pub p98_s: f64,
-    /// Maximum.
     pub max_s: f64,
 }
 
@@ -59,7 +56,6 @@ impl Lateness {
         0.0
     }
 
-    /// The statistics.
     pub fn summary(&self) -> Summary {
         Summary {
             packets: self.packets,

@@ -17,7 +17,6 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct LinkSpecification {
     /// The capacity, which determines when transmissions end; `None` transmits in no time.
     pub service: Option<Service>,
-    /// Propagation delay.
     pub delay: Time,
     /// Buffer size in bytes, and the order of its packets.
     pub buffer_bytes: u64,
@@ -105,7 +104,6 @@ pub struct Sample {
     pub law: Vec<(&'static str, f64)>,
 }
 
-/// One direction of the path.
 #[derive(Debug)]
 pub struct Link {
     spec: LinkSpecification,
@@ -144,7 +142,6 @@ enum Event {
 }
 
 impl Link {
-    /// An idle link.
     pub fn new(spec: LinkSpecification) -> Self {
         Self {
             law: spec.router.as_ref().and_then(|router| law::of_header(router.header())),

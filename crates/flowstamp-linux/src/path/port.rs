@@ -24,7 +24,6 @@ pub enum By {
 }
 
 impl By {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AfXdp => "af_xdp",
@@ -51,7 +50,6 @@ impl By {
     }
 }
 
-/// An open interface.
 pub enum Port {
     AfXdp(Box<af_xdp::Port>),
     Tap(tap::Port),

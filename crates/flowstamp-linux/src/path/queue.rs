@@ -28,7 +28,6 @@ pub enum Kind {
     FqCodel,
 }
 
-/// A queued frame.
 #[derive(Debug)]
 pub struct Waiting {
     /// When it arrived.
@@ -42,7 +41,6 @@ pub struct Waiting {
 /// Size of a full frame with Ethernet's header: the quantum (RFC 8290, section 5.2.4).
 const FULL: u32 = 1514;
 
-/// The queue of a link.
 #[derive(Debug)]
 pub struct Queue {
     /// Buffer size in bytes.
@@ -76,12 +74,10 @@ impl Queue {
         Self { limit, bytes: 0, packets: 0, drops: 0, order }
     }
 
-    /// Queued bytes.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Queued packets.
     pub const fn packets(&self) -> u32 {
         self.packets
     }

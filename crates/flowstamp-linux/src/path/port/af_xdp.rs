@@ -26,7 +26,6 @@ const BATCH: usize = 32;
 /// Room before each frame for its arrival time.
 const STAMP_BYTES: i32 = 8;
 
-/// An open AF_XDP socket.
 pub struct Port {
     // Fields are dropped in this order: the program first, the memory last.
     _program: OwnedFd,

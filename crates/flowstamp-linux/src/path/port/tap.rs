@@ -9,7 +9,6 @@ use std::os::unix::fs::OpenOptionsExt;
 /// Buffer size, larger than any frame.
 const MAX_BYTES: usize = 2048;
 
-/// An open TAP device.
 pub struct Port {
     file: File,
 }
