@@ -66,7 +66,6 @@ enum Scheduler {
 const DEFAULT_BUFFER: Time = Time::from_millis(100);
 const LEAST_DEFAULT_BUFFER: u64 = 15_140;
 
-/// Runs `router attach`.
 pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interface = &arguments.interface;
     let law::Given { spec, eta, min_interval } =

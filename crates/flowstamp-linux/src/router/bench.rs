@@ -78,7 +78,6 @@ fn measure(
     Ok(Measured { name, median_ns: ns[ns.len() / 2], min_ns: ns[0], max_ns: ns[ns.len() - 1] })
 }
 
-/// Runs `router bench`.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut results = Vec::new();
     let shared = Share { own_weight: 0.5, buffer: Bytes::new(1_000_000) };

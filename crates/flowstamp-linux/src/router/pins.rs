@@ -77,7 +77,6 @@ pub fn shown_name(file: &str) -> String {
     file.replace("%2f", "/").replace("%2e", ".").replace("%25", "%")
 }
 
-/// The interface's directory of pins.
 pub fn directory(interface: &Interface) -> PathBuf {
     interface.pins.root.join(file_name(interface))
 }

@@ -130,7 +130,6 @@ fn list(directory: &Path, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `router police`.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interface = &arguments.interface;
     let directory = pins::of_police(interface);

@@ -18,7 +18,6 @@ pub struct Arguments {
     pins: Pins,
 }
 
-/// Runs `router status`.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(at) = arguments.metrics {
         return metrics::serve(metrics::listen(at)?, &arguments.pins.root);
