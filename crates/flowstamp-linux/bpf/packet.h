@@ -214,7 +214,6 @@ FS_INLINE void fs_write_word(struct __sk_buff *skb, const struct fs_found *found
 	bpf_l4_csum_replace(skb, found->tcp + 16, was, is, sizeof(is));
 }
 
-/* Replaces the stamp `was` by `stamp`. */
 FS_INLINE void fs_write_stamp(struct __sk_buff *skb, const struct fs_found *found, __be32 was, __be32 stamp)
 {
 	fs_write_word(skb, found, FS_AT_STAMP, was, stamp);

@@ -307,7 +307,6 @@ int fs_rewrite(struct __sk_buff *skb)
 	return TCX_NEXT;
 }
 
-/* Sums the counters of all CPUs. */
 FS_INLINE void add_up(struct fs_sums *total)
 {
 	__u32 zero = 0;
