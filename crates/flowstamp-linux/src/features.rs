@@ -33,11 +33,9 @@ pub enum Feature {
     AfXdp,
     /// TAP devices, for the emulated path where AF_XDP is missing.
     Tap,
-    /// Network namespaces.
     Namespaces,
     /// The programs ip, tc and ethtool.
     Iproute2,
-    /// The program iperf3.
     Iperf3,
     /// The backlog of an interface's root queueing discipline shows its queue.
     Queue,
@@ -46,11 +44,9 @@ pub enum Feature {
 /// The state of one feature.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The feature.
     pub feature: Feature,
     /// Its name for users.
     pub name: Cow<'static, str>,
-    /// Whether it is present.
     pub present: bool,
     /// Whether its presence could be determined.
     pub known: bool,
@@ -148,7 +144,6 @@ impl Feature {
     }
 }
 
-/// Checks every feature.
 #[must_use]
 pub fn findings() -> Vec<Finding> {
     let root = Feature::Privileges.is_present();

@@ -80,7 +80,6 @@ pub struct Enable {
     iface: Vec<String>,
 }
 
-/// Runs a `host` command.
 pub fn run(command: &Command) -> Result<ExitCode> {
     let name = name()?;
     place::require_root()?;

@@ -81,7 +81,6 @@ const INVALID: u8 = 3;
 /// Time that programs may take to end after the lab's end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Runs a `lab` command.
 pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(run) => run_lab(run),

@@ -44,7 +44,6 @@ pub fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
     None
 }
 
-/// Appends an attribute.
 pub fn push_attribute(bytes: &mut Vec<u8>, kind: u16, content: &[u8]) {
     bytes.extend((4 + content.len() as u16).to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());

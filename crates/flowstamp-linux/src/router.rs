@@ -67,7 +67,6 @@ pub struct Pins {
     root: PathBuf,
 }
 
-/// Runs a `router` command.
 pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Attach(arguments) => attach::attach(arguments),

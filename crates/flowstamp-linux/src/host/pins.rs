@@ -159,7 +159,6 @@ impl Pins {
         self.directory.join(pin)
     }
 
-    /// Whether anything is pinned.
     pub fn any(&self) -> bool {
         self.directory.exists()
     }

@@ -71,7 +71,6 @@ pub fn namespace() -> Result<u64> {
 
 /// An open cgroup of version 2.
 pub struct Cgroup {
-    /// Its directory.
     pub directory: File,
     /// Its path for users.
     pub path: String,
@@ -114,9 +113,7 @@ pub fn all_of_cgroup2() -> Result<Cgroup> {
 
 /// An interface of this network namespace.
 pub struct Interface {
-    /// Its name.
     pub name: String,
-    /// Its number.
     pub index: u32,
 }
 
