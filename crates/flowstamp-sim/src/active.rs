@@ -1,19 +1,19 @@
-//! Little's law, `E[N] = lambda E[T]` (Dukkipati 2007, section 4.1), of the web flows of a group.
+//! Little's law, `E[N] = lambda E[T]` (Dukkipati 2007, section 4.1), for flows of a group that arrive during the run.
 //!
-//! `N` is counted while the run goes on, `lambda` and `T` come from the flows when it is over: two ways to the same number,
-//! so that neither a flow that is counted wrongly nor a completion time that is off goes unseen. Over a window of length `W`
+//! `N` is counted during the run; `lambda` and `T` come from the flows when it is over. These are two ways to the same
+//! number, so that a wrongly counted flow or a wrong completion time shows. Over a window of length `W`
 //!
 //! ```text
 //!   W E[N] = sum of T over the flows completed in it - before + open
 //! ```
 //!
-//! exactly, where `before` is what these flows lasted ahead of the window and `open` what the flows still there at its end
-//! have lasted within it. The law leaves both out: `(before + open) / W` bounds its error.
+//! exactly, where `before` is how long these flows lasted before the window, and `open` how long the flows still active
+//! at its end lasted within it. The law leaves both out: `(before + open) / W` bounds its error.
 
 use crate::results::LittlesLaw;
 use flowstamp_laws::units::Time;
 
-/// How many flows are there, integrated over time.
+/// Number of active flows, integrated over time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ActiveFlows {
     count: u64,
@@ -33,7 +33,7 @@ impl ActiveFlows {
         self.count -= 1;
     }
 
-    /// Starts the window: what was before is forgotten, the flows stay.
+    /// Starts the window: forgets the integral, and keeps the count of active flows.
     pub fn restart(&mut self, now: Time) {
         self.advance(now);
         self.integral = 0;
@@ -44,8 +44,8 @@ impl ActiveFlows {
         self.since = now;
     }
 
-    /// The law over `from` to `to`, where the count was restarted at `from`, for flows by (start, end); one that has not
-    /// ended ends at [`Time::MAX`]. `None` if no flow was there.
+    /// Evaluates Little's law over `from` to `to`. The count must have been restarted at `from`. `flows` are (start,
+    /// end) pairs; [`Time::MAX`] is the end of a flow that has not ended. `None` if no flow was active.
     pub fn law(
         mut self,
         flows: impl Iterator<Item = (Time, Time)>,

@@ -1,14 +1,15 @@
-//! What an application produces over time: the processes that `application` of a group of flows names.
+//! Data that an application produces over time: the processes that `application` of a group of flows names.
 //!
 //! ```text
 //!   constant   packet, gap, packet, gap, ...          gap = its size / rate
 //!   poisson    gap, packet, gap, packet, ...          gap exponential
-//!   onoff      as constant, by a clock that stands still in off-periods
+//!   onoff      as constant, by a clock that stops in off-periods
 //!   frames     frame k at k / fps
 //!   requests   request, response, think, request, ... a closed loop, which hosts drive (host/application.rs)
 //! ```
 //!
-//! Each flow draws from its own streams, `application/<group>/<index>` and `packet/<group>/<index>`, so that other flows' choices stay.
+//! Each flow draws from its own streams, `application/<group>/<index>` and `packet/<group>/<index>`, so that a change
+//! of one flow leaves the others' draws as they were.
 
 use crate::random::Stream;
 use crate::scenario::{self, DrawnPeriods, FlowGroup, Loaded, MessageSizes, PacketSizes, Periods, Scenario};
@@ -22,19 +23,19 @@ fn refused<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T, R
     Err((key.into(), message.into()))
 }
 
-/// The most frames per second.
+/// Maximum number of frames per second.
 const MOST_FPS: f64 = 1e6;
 
-/// What is produced at once: a packet, a frame or a response.
+/// One product of an application: a packet, a frame or a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Produced {
     /// Bytes of payload.
     pub payload: u64,
-    /// In so many packets.
+    /// Number of packets.
     pub packets: u32,
-    /// Bytes of all but the last as they are on the wire.
+    /// Size on the wire of each packet except the last, bytes.
     pub full: u16,
-    /// Bytes of the last.
+    /// Size on the wire of the last packet, bytes.
     pub last: u16,
 }
 
@@ -43,7 +44,7 @@ pub struct Produced {
 pub struct Process {
     clock: Clock,
     content: Content,
-    /// On the wire, in on-time; of [`Clock::Constant`] and [`Clock::OnOff`].
+    /// Rate on the wire during on-periods, for [`Clock::Constant`] and [`Clock::OnOff`].
     rate: Rate,
     header: u16,
     draws: Stream,
@@ -62,7 +63,7 @@ enum Clock {
 enum Content {
     /// Packets of one size.
     Packet(u16),
-    /// Packets of several: sizes and cumulative shares.
+    /// Packets of several sizes, with cumulative shares.
     Mix(Vec<(u16, f64)>, Stream),
     /// Frames or responses, cut into packets of `full` bytes.
     Messages { sizes: Messages, full: u16 },
@@ -75,10 +76,10 @@ enum Messages {
 }
 
 impl Process {
-    /// What the flows of `group` have; `None` if they always have more to send.
+    /// Makes the application of the flows of `group`; `None` if they always have data to send.
     ///
     /// # Errors
-    /// The first key that makes no sense.
+    /// The first invalid key.
     pub fn new(group: &FlowGroup, loaded: &Loaded) -> Result<Option<Self>, Refused> {
         let scenario = &loaded.scenario;
         let constant;
@@ -133,7 +134,7 @@ impl Process {
         Ok(Some(Self { clock, content, rate, header, draws: Stream::new(0, "") }))
     }
 
-    /// The same for one flow of a group, with its own streams.
+    /// Returns the process for one flow of a group, with its own streams.
     #[must_use]
     pub fn of_flow(&self, seed: u64, group: &str, index: u32) -> Self {
         let stream = |what: &str| Stream::new(seed, &format!("{what}/{group}/{index}"));
@@ -151,19 +152,19 @@ impl Process {
         own
     }
 
-    /// Whether the receiving host asks for what it produces.
+    /// Whether the receiving host requests what the application produces.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         matches!(self.clock, Clock::Requests { .. })
     }
 
-    /// Whether it produces frames or responses, whose arrival as a whole matters.
+    /// Whether the application produces frames or responses, which count when they arrive completely.
     #[must_use]
     pub fn makes_messages(&self) -> bool {
         matches!(self.content, Content::Messages { .. })
     }
 
-    /// The rate of payload, if it is constant and all packets are alike.
+    /// Rate of payload, if it is constant and all packets have the same size.
     #[must_use]
     pub fn constant_rate(&self) -> Option<Rate> {
         let payload = self.mean_payload();
@@ -171,7 +172,7 @@ impl Process {
         matches!(self.clock, Clock::Constant).then(|| Rate::from_bps(self.rate.bps() * (payload / wire)))
     }
 
-    /// The mean gap of a clock with a beat, which may lock in phase with others; zero of one without.
+    /// Mean gap of a periodic clock, which may become phase-locked with others; zero for a clock that is not periodic.
     #[must_use]
     pub fn beat(&self) -> Time {
         match self.clock {
@@ -184,7 +185,7 @@ impl Process {
         }
     }
 
-    /// For bounds on memory: messages per second at the most, and packets that one may have.
+    /// Upper bounds for memory estimates: messages per second, and packets per message.
     #[must_use]
     pub fn most(&self) -> (f64, f64) {
         let per_message = match &self.content {
@@ -205,7 +206,7 @@ impl Process {
         (per_s, per_message)
     }
 
-    /// Bytes of payload of a message, on average.
+    /// Mean payload of a message, bytes.
     #[must_use]
     pub fn mean_payload(&self) -> f64 {
         match &self.content {
@@ -226,7 +227,7 @@ impl Process {
         }
     }
 
-    /// Bytes of a packet as it is on the wire, on average.
+    /// Mean size of a packet on the wire, bytes.
     #[must_use]
     pub fn packet_bytes(&self) -> f64 {
         match &self.content {
@@ -235,7 +236,7 @@ impl Process {
         }
     }
 
-    /// How long after the flow's start it produces something for the first time.
+    /// Time from the flow's start to the first product.
     pub fn first(&mut self) -> Time {
         match &self.clock {
             Clock::Poisson { mean_gap_s } => Time::from_secs_f64(self.draws.exponential(*mean_gap_s)),
@@ -244,7 +245,7 @@ impl Process {
         }
     }
 
-    /// What it produces now.
+    /// Produces the next packet, frame or response.
     pub fn produce(&mut self) -> Produced {
         let size = match &mut self.content {
             Content::Packet(size) => *size,
@@ -271,7 +272,7 @@ impl Process {
         Produced { payload: u64::from(size - self.header), packets: 1, full: size, last: size }
     }
 
-    /// How long after something was produced the next is: never 0.
+    /// Time from the product `after` to the next one: never 0.
     pub fn gap(&mut self, after: &Produced) -> Time {
         let gap = match &mut self.clock {
             Clock::Constant => self.rate.tx_time(Bytes::new(u64::from(after.last))),
@@ -288,7 +289,7 @@ impl Process {
         gap.max(Time::from_ps(1))
     }
 
-    /// How long it takes until so many seconds of on-time are over.
+    /// Time until `need_s` seconds of on-time have passed.
     fn on_time(&mut self, mut need_s: f64) -> Time {
         const LONGEST_S: f64 = 1e7; // longer than any run
         let Clock::OnOff { on, off, sends, left_s } = &mut self.clock else { return Time::MAX };
@@ -308,7 +309,7 @@ impl Process {
     }
 }
 
-/// How fast packets of the mean size `wire`, bytes, are produced as they are on the wire.
+/// Rate on the wire of packets with the mean size `wire`, bytes.
 fn on_the_wire(
     rate: Option<Rate>,
     interval: Option<Time>,
@@ -336,7 +337,7 @@ fn on_the_wire(
     }
 }
 
-/// What an application's messages are, in packets of these sizes.
+/// Content of an application's messages, in packets of these sizes.
 fn content(
     application: &scenario::Application,
     mix: &[(u16, f64)],
@@ -360,11 +361,11 @@ fn content(
     }
 }
 
-/// How long periods last.
+/// Durations of periods.
 trait Lasts {
-    /// The next one, seconds.
+    /// Draws the next duration, seconds.
     fn draw_s(&self, draws: &mut Stream) -> f64;
-    /// On average.
+    /// Mean duration, seconds.
     fn mean_s(&self) -> f64;
 }
 
@@ -416,7 +417,7 @@ fn messages(key: &str, sizes: &MessageSizes, loaded: &Loaded) -> Result<Messages
     }
 }
 
-/// Sizes on the wire, each with its share of packets.
+/// Packet sizes on the wire, each with its share of packets.
 fn packet_sizes(given: Option<&PacketSizes>, scenario: &Scenario) -> Result<Vec<(u16, f64)>, Refused> {
     let (header, packet) = (scenario.header, scenario.packet);
     let Some(given) = given else { return Ok(vec![(packet.get() as u16, 1.0)]) };

@@ -1,7 +1,8 @@
-//! What may change in mid-run.
+//! Changes of a scenario during a run.
 //!
-//! A change goes through the scenario: the value is put there, the whole is checked and laid out anew, and where the
-//! network differs from the one before, the running one follows. So a value is right or wrong as it would be in a file.
+//! A change goes through the scenario: the value is set there, and the scenario is checked and laid out anew. Where the
+//! new network differs from the old one, the running network is updated. So a value is valid or not as it would be in a
+//! file.
 
 use crate::ScenarioError;
 use crate::fabric::Fabric;
@@ -13,13 +14,13 @@ use crate::scenario::{LinkRate, Loaded, Scenario, parts};
 use flowstamp_laws::router::LinkChange;
 use flowstamp_laws::units::Time;
 
-/// What is wrong with a value, whose key is known.
+/// A refused value: the message, without the key.
 type Refused = Result<(), String>;
 
-/// Puts `text` under `key` from now on; returns the scenario with it.
+/// Sets `key` to `text` from now on and returns the changed scenario.
 ///
 /// # Errors
-/// One line for a key that cannot change, or a value that cannot be; nothing has changed then.
+/// One line for a key that cannot change, or for an invalid value. Nothing has changed then.
 pub fn apply(
     net: &mut Fabric,
     hosts: &mut Hosts,
@@ -50,7 +51,7 @@ pub fn apply(
     Ok(changed)
 }
 
-/// What a key is about.
+/// The quantity that a key sets.
 enum What<'a> {
     Rate,
     StationRate,
@@ -97,7 +98,7 @@ impl<'a> What<'a> {
     }
 }
 
-/// Refuses what the scenario does not have, and a sender that sets its window itself.
+/// Refuses a key that the scenario does not have, and a sender that sets its own window.
 fn is_there(scenario: &Scenario, parts: &[&str], what: &What<'_>) -> Refused {
     let absent = match parts[0] {
         "dumbbell" => scenario.dumbbell.is_none(),
@@ -111,7 +112,7 @@ fn is_there(scenario: &Scenario, parts: &[&str], what: &What<'_>) -> Refused {
     if absent {
         return Err(format!("the scenario has no {}", parts[0]));
     }
-    // What a law that is not told calls its parameters is beside the point.
+    // The parameter names of a law that is not told do not matter here.
     let flows = || scenario.flows.iter().enumerate();
     let named = flows().find(|(number, group)| group.name == parts[1] || parts[1].parse() == Ok(*number));
     match (what, named) {
@@ -123,7 +124,7 @@ fn is_there(scenario: &Scenario, parts: &[&str], what: &What<'_>) -> Refused {
     }
 }
 
-/// The network as it was and as it is to be. Each kind of change is checked as a whole before anything follows it.
+/// The network before and after the change. Each kind of change is checked completely before it is applied.
 struct Change<'a> {
     before: &'a Network,
     after: &'a Network,
@@ -183,7 +184,7 @@ impl Change<'_> {
             }
         }
         for number in numbers {
-            net.advance(number); // what left before was stamped before
+            net.advance(number); // packets that left earlier were stamped with the old parameters
             if let Some(law) = &mut net.laws_mut(number).router {
                 law.on_change(LinkChange::Params(&after[number].router));
             }
@@ -233,7 +234,8 @@ impl Change<'_> {
     }
 
     fn buffers(&self, net: &mut Fabric, scenario: &Scenario, parts: &[&str]) -> Refused {
-        // What runs may differ from what the scenario before says: a rate that changed has left the buffer's bytes as they were.
+        // The running buffers may differ from those of the scenario before: a changed rate leaves the buffer's bytes as
+        // they were.
         let named = |number: usize, name: &str| {
             parts[0] != "graph" || parts[2] == name || parts[2].parse() == Ok(number)
         };

@@ -1,4 +1,4 @@
-//! The only clock: how long a run took. Without the feature `clock` nothing is measured, and all times are 0.
+//! The only clock: measures wall and CPU time of a run. Without the feature `clock` all times are 0.
 
 use std::time::Duration;
 #[cfg(feature = "clock")]
@@ -15,7 +15,7 @@ pub struct Clock {
 
 #[cfg(feature = "clock")]
 impl Clock {
-    /// Starts.
+    /// Starts the clock.
     #[expect(
         clippy::disallowed_methods,
         reason = "the speed of a run is reported, and nothing else depends on it"
@@ -25,7 +25,7 @@ impl Clock {
         Self { wall: Instant::now(), cpu: cpu_time::ThreadTime::now() }
     }
 
-    /// Wall-clock and this thread's CPU time since the start. Call on the thread that started it.
+    /// Wall time and this thread's CPU time since the start. Call it on the thread that started the clock.
     #[must_use]
     pub fn elapsed(&self) -> (Duration, Duration) {
         (self.wall.elapsed(), self.cpu.elapsed())

@@ -1,15 +1,15 @@
-//! How long packets took.
+//! Distributions of packet delays.
 
 use crate::results::Distribution;
 use flowstamp_laws::units::Time;
 
-/// Delays of packets, in bins of at most 1/128 of the delay. Each bin keeps the sum of what is in it, so that a percentile is a delay that
-/// packets had, on average, and no edge of a bin.
+/// Delays of packets, in bins of at most 1/128 of the delay. Each bin keeps the sum of its delays, so a percentile is a
+/// mean of delays that occurred, not the edge of a bin.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
-    /// Those of less than a nanosecond.
+    /// Number of delays below a nanosecond.
     none: u64,
-    /// All others, from the bin with this number on.
+    /// Number of the first bin in `bins`.
     first: usize,
     bins: Vec<Bin>,
     most: Time,
@@ -18,17 +18,18 @@ pub struct Delays {
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
     count: u64,
-    /// Nanoseconds.
+    /// Sum of delays, nanoseconds.
     sum: u64,
 }
 
 /// Bins per doubling.
 const SUB_BINS: u64 = 128;
 const PS_PER_NS: u64 = 1000;
-/// A distribution's curve has no finer steps: so many points can be seen.
+/// Smallest step of a distribution's curve, which is as fine as a plot can show.
 pub const STEP: f64 = 1.0 / 512.0;
 
-/// Where a value lies among bins of which a doubling has `SUB`, a power of two, and each is at most that part of its values wide.
+/// The bin of a value. There are `SUB` bins per doubling (a power of two), and each is at most 1/`SUB` of its values
+/// wide.
 #[inline]
 pub fn bin<const SUB: u64>(value: u64) -> usize {
     if value < SUB {
@@ -39,7 +40,7 @@ pub fn bin<const SUB: u64>(value: u64) -> usize {
 }
 
 impl Delays {
-    /// A packet took so long.
+    /// Adds one packet's delay.
     #[inline]
     pub fn add(&mut self, delay: Time) {
         let ns = delay.as_ps() / PS_PER_NS;
@@ -59,7 +60,7 @@ impl Delays {
         self.most = self.most.max(delay);
     }
 
-    /// There is a bin of this number, and all between it and those that there are.
+    /// Creates the bin of this number, and all between it and the existing ones.
     #[cold]
     fn make(&mut self, number: usize) {
         if self.bins.is_empty() {
@@ -74,7 +75,7 @@ impl Delays {
         }
     }
 
-    /// All of several together.
+    /// Merges several distributions.
     #[must_use]
     pub fn together<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();
@@ -92,7 +93,8 @@ impl Delays {
         all
     }
 
-    /// Their distribution in steps of at least [`STEP`]: delays in seconds, and the share of packets that took at most as long.
+    /// The cumulative distribution in steps of at least [`STEP`]: delays in seconds, and the fraction of packets with
+    /// at most that delay.
     #[must_use]
     pub fn cdf(&self) -> Vec<(f64, f64)> {
         let total = self.bins().map(|(_, count)| count).sum::<u64>();
@@ -109,7 +111,7 @@ impl Delays {
         points
     }
 
-    /// Their statistics in seconds; `None` if there was no packet.
+    /// Statistics in seconds; `None` if there was no packet.
     #[must_use]
     pub fn distribution(&self) -> Option<Distribution> {
         let count = self.none + self.bins.iter().map(|bin| bin.count).sum::<u64>();
@@ -136,7 +138,7 @@ impl Delays {
         })
     }
 
-    /// What is in each bin that is not empty: mean delay in seconds, and how many packets.
+    /// Mean delay in seconds and number of packets of each bin that is not empty.
     pub fn bins(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let none = (self.none > 0).then_some((0.0, self.none));
         let full = self.bins.iter().filter(|bin| bin.count > 0);

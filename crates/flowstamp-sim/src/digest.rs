@@ -1,4 +1,4 @@
-//! What a run gave, in a few characters: two runs with the same digest gave the same bits.
+//! Digests of results: two runs with the same digest gave the same bits.
 
 use crate::results::{Results, Summary, Took};
 use serde::Serialize;
@@ -7,16 +7,16 @@ use std::fmt;
 
 /// SHA-256 of each part of a run's results, cut to 64 bits.
 ///
-/// What depends on the machine ([`Results::took`]) and what depends on how the engine is built (`events`) is left out.
+/// Values that depend on the machine ([`Results::took`]) or on how the engine is built (`events`) are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// Of the summary as JSON.
+    /// Digest of the summary as JSON.
     pub summary: u64,
-    /// Of the rows of flows as JSON.
+    /// Digest of the rows of flows as JSON.
     pub flows: u64,
-    /// Of the series' names, times and values, to the bit.
+    /// Digest of the series' names, times and values, to the bit.
     pub series: u64,
-    /// Of the captured packets.
+    /// Digest of the captured packets.
     pub capture: u64,
 }
 
@@ -70,8 +70,8 @@ impl fmt::Display for Digest {
     }
 }
 
-/// A summary without what differs between engines. No time is in it; zeros in the place of one keep digests comparable with
-/// those of engines whose summaries had it.
+/// A summary without the values that differ between engines. Zeros stand for wall and CPU time, which are no longer in
+/// the summary, so that digests stay comparable with those of older engines.
 #[derive(Serialize)]
 struct Timeless {
     #[serde(flatten)]
@@ -84,8 +84,8 @@ fn timeless(summary: &Summary) -> Timeless {
     Timeless { summary: Summary { events: 0, ..summary.clone() }, took: Took::default() }
 }
 
-/// What results have had since digests were first kept. They are left out, so that digests stay comparable with those of engines
-/// that had none; tests of their own hold them.
+/// Keys added to the results after digests were introduced. They are left out, so that digests stay comparable with
+/// those of older engines. Other tests cover them.
 const LATER: [&str; 12] = [
     "drops_data",
     "drops_acks",
@@ -102,13 +102,14 @@ const LATER: [&str; 12] = [
 ];
 
 fn of_json(value: &impl Serialize) -> u64 {
-    // Results serialise by construction: string keys and finite depth.
+    // Results always serialise: they have string keys and finite depth.
     let text = serde_json::to_string(value).unwrap_or_default();
     let text = LATER.iter().fold(text, |text, key| without(&text, key));
     cut(Sha256::new().chain_update(text))
 }
 
-/// JSON without the values under a key that is never the first of its object: numbers, or tables of them.
+/// Removes the values under a key from JSON. The key must never be the first of its object; values are numbers, or
+/// tables of them.
 fn without(json: &str, key: &str) -> String {
     let key = format!(",\"{key}\":");
     let mut parts = json.split(&key);

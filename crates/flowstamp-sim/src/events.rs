@@ -1,22 +1,22 @@
 //! The event queue: one total order of `(time, source)`.
 //!
-//! A source is a class and a number in it ([`Source`]); it rarely has more than one event pending, so two events
-//! compare equal only if they mean the same. The order of classes decides between events of one instant: changing it
-//! changes results.
+//! A source is a class and a number within it ([`Source`]). It rarely has more than one event pending, so two events
+//! compare equal only if they mean the same. The order of classes decides between events of the same instant. Changing
+//! it changes results.
 
 use flowstamp_laws::units::Time;
 
-/// What an event is about. The order of variants is the order of events at one instant.
+/// The kind of an event. The order of variants is the order of events at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
-    /// Warm-up ends, number 0; or flows take other routes.
+    /// Number 0: warm-up ends. Other numbers: flows take other routes.
     Warmup,
     /// A link's capacity changes, as its router law knows it.
     Capacity,
-    /// A link that serves classes in turn has sent a packet.
+    /// A link that serves its queues by events chooses the next packet.
     Transmit,
-    /// A frame of a cell has arrived, or a station is done with its own.
+    /// A frame in a cell has arrived, or a station has finished its frame.
     Air,
     /// A link is divided anew among its classes.
     Share,
@@ -24,23 +24,23 @@ pub enum Class {
     Router,
     /// A queue law's timer.
     Queue,
-    /// The head of a link's flight reaches the link's end.
+    /// The head of a link reaches the link's end.
     Delivery,
-    /// A packet that was aside at the end of an impaired link goes on.
+    /// A packet that was put aside at the end of an impaired link goes on.
     Rejoin,
     /// A retransmission timer.
     Retransmit,
     /// A delayed ack.
     Ack,
-    /// A handshake is tried again, or a waiting paced sender probes the path.
+    /// A handshake packet is repeated, or a paced sender sends a probe.
     Control,
     /// A paced sender may send again.
     Pace,
     /// An application starts, stops or has produced a packet.
     Application,
-    /// A web flow arrives.
+    /// A flow arrives during the run.
     Web,
-    /// Samples are taken, after all else of this instant.
+    /// Samples are taken, after all other events of this instant.
     Probe,
 }
 
@@ -63,7 +63,7 @@ const CLASSES: [Class; 16] = [
     Class::Probe,
 ];
 
-/// A class and a number in it, in one word.
+/// A class and a number within it, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source(u32);
 
@@ -83,7 +83,7 @@ impl Source {
     pub const fn class(self) -> Class {
         CLASSES[(self.0 >> NUMBER_BITS) as usize]
     }
-    /// The number in the class.
+    /// The number within the class.
     #[inline]
     #[must_use]
     pub const fn number(self) -> u32 {
@@ -91,7 +91,7 @@ impl Source {
     }
 }
 
-/// A far event: `(time << 32) | source`.
+/// A far event as one number: `(time << 32) | source`.
 type Key = u128;
 
 fn key(time: Time, source: Source) -> Key {
@@ -104,9 +104,9 @@ fn event(key: Key) -> (Time, Source) {
 
 /// Buckets of the wheel.
 const BUCKETS: u64 = 1024;
-/// Words of a bit for each bucket.
+/// Words of a bitmap with a bit for each bucket.
 const WORDS: usize = (BUCKETS / 64) as usize;
-/// Pops between two looks at the bucket width.
+/// Pops between two checks of the bucket width.
 const POPS_PER_LOOK: u32 = 1 << 14;
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -126,14 +126,14 @@ impl Node {
     }
 }
 
-/// A pending event that waits for its turn.
+/// A pending event that waits for its turn of the wheel.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     time: u64,
     source: u32,
 }
 
-/// Events of one turn, in two cache lines, and where more of them are: they are read once and all together.
+/// Events of one turn in two cache lines, and the index of the next row. They are read once and all together.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     events: [Waiting; 7],
@@ -143,16 +143,16 @@ struct Row {
 
 const NO_EVENTS: [Waiting; 7] = [Waiting { time: 0, source: 0 }; 7];
 
-/// Rows of events, each in the list of a turn or in that of the unused.
+/// Rows of events. Each is in the list of a turn or in the list of unused rows.
 #[derive(Clone, Debug)]
 struct Rows {
     rows: Vec<Row>,
-    /// First of those that are unused.
+    /// First unused row.
     free: u32,
 }
 
 impl Rows {
-    /// Adds an event to the list that begins with `first`; returns where it begins now.
+    /// Adds an event to the list that begins with `first`. Returns the list's new first row.
     #[inline]
     fn push(&mut self, first: u32, event: Waiting) -> u32 {
         if let Some(row) = self.rows.get_mut(first as usize) {
@@ -174,7 +174,7 @@ impl Rows {
         (self.rows.len() - 1) as u32
     }
 
-    /// Takes the first row of a list, whose next row is the list's first from then on.
+    /// Takes the first row of a list and advances `first` to the next row.
     #[inline]
     fn take(&mut self, first: &mut u32) -> Option<Row> {
         let row = self.rows.get_mut(*first as usize)?;
@@ -184,7 +184,7 @@ impl Rows {
         Some(taken)
     }
 
-    /// What is in the list that begins with `first`.
+    /// The events in the list that begins with `first`.
     fn list(&self, first: u32) -> impl Iterator<Item = Waiting> + '_ {
         let rows =
             std::iter::successors(self.rows.get(first as usize), |row| self.rows.get(row.next as usize));
@@ -192,7 +192,7 @@ impl Rows {
     }
 }
 
-/// First and last node of a bucket; the last means something only if there is a first.
+/// First and last node of a bucket. The last is valid only if there is a first.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     first: u32,
@@ -201,10 +201,10 @@ struct Bucket {
 
 const EMPTY: Bucket = Bucket { first: NONE, last: NONE };
 
-/// Pending events, earliest first: a calendar (Brown 1988). Time is cut into buckets of about the mean gap between
-/// events; the next 1024 of them are a wheel of sorted lists. A turn of the wheel is 1024 buckets that begin at a multiple of
-/// 1024: what lies beyond the wheel waits in rows for its turn, in no order, and what lies beyond 1024 turns is in a heap.
-/// Adding and taking an event cost the same however many are pending.
+/// Pending events, earliest first: a calendar queue (Brown 1988). Time is cut into buckets of about the mean gap
+/// between events. The next 1024 buckets are a wheel of sorted lists. A turn of the wheel is 1024 buckets that begin at
+/// a multiple of 1024. Events beyond the wheel wait in the rows of their turn, in no order, and events beyond 1024
+/// turns are in a heap. The cost of adding and taking an event does not depend on the number pending.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     buckets: Box<[Bucket; BUCKETS as usize]>,
@@ -213,25 +213,26 @@ pub struct EventQueue {
     nodes: Vec<Node>,
     /// Head of the list of unused nodes.
     free: u32,
-    /// A bucket's width is two to this many picoseconds.
+    /// A bucket is 2^`shift` picoseconds wide.
     shift: u32,
-    /// Number of the bucket that was looked at last, counted from time zero. No event is in an earlier one.
+    /// Number of the current bucket, counted from time zero. No event is in an earlier one.
     current: u64,
-    /// How many events are in the wheel.
+    /// Number of events in the wheel.
     in_wheel: usize,
-    /// First row of each turn that comes, at its number's remainder. `current` is in none of them.
+    /// First row of each coming turn, at its number modulo 1024. `current` is in none of them.
     turns: Box<[u32; BUCKETS as usize]>,
     rows: Rows,
     /// A bit for each turn with an event.
     awaited: [u64; WORDS],
-    /// How many events wait for their turn.
+    /// Number of events that wait for their turn.
     in_turns: usize,
     far: Heap,
-    /// No event outside the wheel is in an earlier bucket: the first turn's first one, or that of the first event in the heap; the
-    /// largest number if there is neither. It is always after `current`.
+    /// No event outside the wheel is in an earlier bucket than this. It is the first bucket of the next turn with
+    /// events, or that of the first event in the heap, or the largest number if there is neither. It is always after
+    /// `current`.
     far_bucket: u64,
     pops: u32,
-    /// Time of the event that was first when the width was looked at last, picoseconds.
+    /// Time of the first event at the last check of the width, picoseconds.
     last_look: u64,
 }
 
@@ -258,34 +259,35 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
-    /// What a pending event takes.
+    /// Memory of a pending event, bytes.
     pub const EVENT_BYTES: usize = size_of::<Node>();
 
-    /// How many events are pending.
+    /// Number of pending events.
     #[must_use]
     pub fn len(&self) -> usize {
         self.in_wheel + self.in_turns + self.far.0.len()
     }
 
-    /// Whether none is.
+    /// Whether no event is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds an event, not before the one taken last.
+    /// Adds an event. Its time must not be before that of the event taken last.
     #[inline]
     pub fn push(&mut self, time: Time, source: Source) {
         let bucket = time.as_ps() >> self.shift;
         if bucket < self.current + BUCKETS {
-            // An event of a bucket that was passed while looking for the next one goes to the front all the same.
+            // The bucket may already have been passed while looking for the next event; then the event goes into the
+            // current bucket.
             self.insert(bucket.max(self.current), time.as_ps(), source.0);
         } else {
             self.push_far(bucket, time, source);
         }
     }
 
-    /// Adds an event that the wheel does not reach.
+    /// Adds an event beyond the wheel.
     fn push_far(&mut self, bucket: u64, time: Time, source: Source) {
         let turn = bucket / BUCKETS;
         if turn - self.current / BUCKETS >= BUCKETS {
@@ -301,7 +303,7 @@ impl EventQueue {
         self.far_bucket = self.far_bucket.min(turn * BUCKETS);
     }
 
-    /// A place for a node.
+    /// Stores a node and returns its index.
     #[inline]
     fn node(&mut self, new: Node) -> u32 {
         let at = self.free;
@@ -337,7 +339,7 @@ impl EventQueue {
         }
     }
 
-    /// Somewhere after the first and before the last.
+    /// Inserts a node after the first and before the last.
     fn insert_within(&mut self, first: u32, at: u32, new: Node) {
         let mut before = first;
         loop {
@@ -352,7 +354,7 @@ impl EventQueue {
     }
 
     /// Takes the earliest event if it is not after `end`.
-    #[inline(always)] // Once per event; public, and so to the compiler too long to be copied.
+    #[inline(always)] // Once per event. The compiler would not inline a public function of this length.
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, Source)> {
         if self.in_wheel == 0 && !self.refill() {
             return None;
@@ -387,14 +389,14 @@ impl EventQueue {
         self.pop_until(Time::MAX)
     }
 
-    /// Moves `current` to the first bucket with an event; there is one.
+    /// Moves `current` to the first bucket with an event. The wheel must not be empty.
     #[inline]
     fn next_slot(&mut self) -> usize {
         self.current += first_set(&self.occupied, self.current);
         (self.current % BUCKETS) as usize
     }
 
-    /// The wheel is empty: turns it to where the next event may be. False if there is none.
+    /// Turns the empty wheel to the bucket where the next event may be. False if there is none.
     #[cold]
     fn refill(&mut self) -> bool {
         if self.is_empty() {
@@ -405,7 +407,7 @@ impl EventQueue {
         true
     }
 
-    /// Takes into the wheel what is outside it and may be due by the current bucket.
+    /// Moves events that may be due by the current bucket into the wheel.
     #[cold]
     fn fetch(&mut self) {
         while self.far_bucket <= self.current {
@@ -424,7 +426,8 @@ impl EventQueue {
         }
     }
 
-    /// The events of one turn. What the wheel has is in the same 1024 buckets: it was filled before `current` came here.
+    /// Moves the events of one turn into the wheel. Events in the wheel are in the same 1024 buckets, because it was
+    /// filled before `current` came here.
     fn take_turn(&mut self, slot: usize) {
         let mut first = std::mem::replace(&mut self.turns[slot], NONE);
         self.awaited[slot / 64] &= !(1 << (slot % 64));
@@ -438,7 +441,7 @@ impl EventQueue {
         }
     }
 
-    /// The heap's first events, as far as the wheel will reach.
+    /// Moves the heap's first events into the wheel, as far as the wheel reaches.
     fn fetch_from_heap(&mut self) {
         while let Some(bucket) = self.far.first_time().map(|t| t >> self.shift) {
             self.current = self.current.min(bucket);
@@ -453,14 +456,14 @@ impl EventQueue {
         self.far.shrink();
     }
 
-    /// Fits the bucket width to the mean gap between events.
+    /// Adapts the bucket width to the mean gap between events.
     #[cold]
     fn look(&mut self, now: u64) {
         let gap = (now.saturating_sub(self.last_look) / u64::from(self.pops)).max(1);
         self.last_look = now;
         self.pops = 0;
         let shift = gap.ilog2();
-        // Twice too wide or too narrow costs little; moving all events costs more.
+        // A width wrong by a factor of two costs little; moving all events costs more.
         if shift.abs_diff(self.shift) > 1 {
             let keys = self.take_all();
             *self = Self { shift, current: now >> shift, last_look: now, ..Self::default() };
@@ -468,7 +471,8 @@ impl EventQueue {
         }
     }
 
-    /// Moves a pending event to another time. The cost is that of all pending events: this is for what is rare.
+    /// Moves a pending event to another time. The cost grows with the number of pending events, so this is for rare
+    /// cases.
     #[cold]
     pub fn reschedule(&mut self, from: Time, to: Time, source: Source) {
         let mut keys = self.take_all();
@@ -504,7 +508,7 @@ impl EventQueue {
     }
 }
 
-/// How far the first set bit is from bit `from` on, round and round. There is one.
+/// Distance from bit `from` to the first set bit, wrapping around. There must be one.
 #[inline]
 fn first_set(bits: &[u64; WORDS], from: u64) -> u64 {
     let at = (from % BUCKETS) as usize;
@@ -525,24 +529,24 @@ fn first_set(bits: &[u64; WORDS], from: u64) -> u64 {
     ahead
 }
 
-/// A heap with four children to a node, whose children share a cache line.
+/// A heap with four children per node, which share a cache line.
 #[derive(Clone, Debug, Default)]
 struct Heap(Vec<Key>);
 
 const ARITY: usize = 4;
 
-/// So many keys are kept room for.
+/// Capacity below which the heap does not shrink.
 const FEW: usize = 1024;
 
 impl Heap {
-    /// Gives back memory that many events took which have gone.
+    /// Gives back memory after many events have left.
     fn shrink(&mut self) {
         if self.0.capacity() > FEW && self.0.len() < self.0.capacity() / 8 {
             self.0.shrink_to(self.0.capacity() / 4);
         }
     }
 
-    /// Time of the first event in picoseconds.
+    /// Time of the first event, picoseconds.
     fn first_time(&self) -> Option<u64> {
         self.0.first().map(|k| (k >> 32) as u64)
     }
@@ -605,7 +609,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a sorted list, with gaps from nothing to far beyond the wheel, and enough events to change its width.
+        /// Compares with a sorted list, with gaps from zero to far beyond the wheel, and enough events to change its
+        /// width.
         #[test]
         fn order_is_that_of_a_sorted_list(
             operations in prop::collection::vec((0u64..1000, 0u32..45, 0u32..50, any::<bool>()), 1..400),
@@ -626,7 +631,7 @@ mod tests {
                     model.push(Reverse(event));
                     prop_assert_eq!(queue.len(), model.len());
                 }
-                // Nothing is taken that is after the end, and nothing is lost by asking.
+                // No event after `end` is taken, and no event is lost by asking.
                 if let Some(Reverse((first, _))) = model.peek() {
                     if first.as_ps() > 0 {
                         prop_assert_eq!(queue.pop_until(Time::from_ps(first.as_ps() - 1)), None);

@@ -1,14 +1,14 @@
 //! Packet-level simulator for explicit-feedback congestion control.
 //!
-//! [`load`] reads a scenario, [`Simulation::new`] lays out its network, [`Simulation::run`] runs it; [`run_many`] runs
-//! several on all cores. A run is a pure function of scenario and seed: the same bytes on any machine.
+//! [`load`] reads a scenario, [`Simulation::new`] lays out its network, and [`Simulation::run`] runs it. [`run_many`]
+//! runs several on all cores. A run is a pure function of scenario and seed: it gives the same bytes on any machine.
 //!
 //! | feature | without it | default |
 //! |---|---|---|
-//! | `clock` | `wall_s`, `cpu_s` and `packet_hops_per_s` of what a run took are 0 | yes |
-//! | `full` | what the browser lab does not offer is refused by name; no TOML | yes |
-//! | `parallel` | [`run_many`] runs one after the other, on the calling thread | yes |
-//! | `tables` | there is no `output`, and lists of flows are CSV, not Parquet | no |
+//! | `clock` | `wall_s`, `cpu_s` and `packet_hops_per_s` are 0 | yes |
+//! | `full` | keys that the browser lab does not offer are refused by name; no TOML | yes |
+//! | `parallel` | [`run_many`] runs one scenario after the other, on the calling thread | yes |
+//! | `tables` | no `output` module; lists of flows are CSV, not Parquet | no |
 //!
 //! Without default features it needs no operating system and builds for `wasm32-unknown-unknown`.
 
@@ -52,13 +52,13 @@ pub use scenario::{FilesFrom, Format, Loaded, ScenarioError};
 
 use flowstamp_laws::units::Time;
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Simulated time so far.
     pub simulated: Time,
-    /// Simulated time in all.
+    /// Simulated time of the whole run.
     pub duration: Time,
-    /// Events handled so far.
+    /// Number of events handled so far.
     pub events: u64,
 }

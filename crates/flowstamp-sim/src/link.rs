@@ -5,8 +5,8 @@
 //! |---|---|
 //! | [`Plain`] | an access link: no laws, no loss |
 //! | [`Fifo`] | a router link in the order of arrival: departures are known on arrival |
-//! | [`Ranked`] | a router link that sends acks first: departures are caught up with |
-//! | [`Served`] | a router link with classes and a scheduler, or whose queue law decides as packets leave: an event for each packet that waited |
+//! | [`Ranked`] | a router link that sends acks first: departures are computed afterwards |
+//! | [`Served`] | a router link with classes and a scheduler, or whose queue law decides on departure: an event for each queued packet |
 //!
 //! [`Impaired`] decides which packets are lost, copied or delayed at the end of a line.
 

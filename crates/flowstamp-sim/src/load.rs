@@ -1,10 +1,10 @@
-//! From text to a checked scenario: one whose network can be laid out.
+//! Turns text into a checked scenario, whose network can be laid out.
 
 use crate::plan::{Needs, Network};
 use crate::scenario::{self, FilesFrom, Format, Loaded, ScenarioError};
 
-/// Reads a scenario from `text`. `source` names it in messages; `files` is the folder of the files that it names, or their
-/// contents.
+/// Reads a scenario from `text`. `source` names it in messages. `files` is the folder of the files that it names, or
+/// their contents.
 ///
 /// # Errors
 /// One line for the first thing that is wrong.
@@ -18,7 +18,8 @@ pub fn load<'a>(
     load_within(text, format, source, sets, files, None).map(|(loaded, _)| loaded)
 }
 
-/// The same, with what a run of it may need of memory; refused, before any is taken, if that is more than `memory` bytes.
+/// Like [`load`], and also returns the memory that a run may need. It refuses, before any memory is taken, a scenario
+/// that needs more than `memory` bytes.
 ///
 /// # Errors
 /// As [`load`].
@@ -39,7 +40,7 @@ pub fn load_within<'a>(
     Ok((loaded, needs))
 }
 
-/// The same with another value under `key`, checked as a whole; no further file is read.
+/// Returns the scenario with another value under `key`, checked as a whole. No further file is read.
 ///
 /// # Errors
 /// One line for what is wrong.

@@ -1,4 +1,4 @@
-//! Several runs at a time.
+//! Several runs in parallel.
 
 use crate::plan::Needs;
 use crate::results::Results;
@@ -6,15 +6,15 @@ use crate::{Loaded, Progress, Simulation, Stopped};
 use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Runs scenarios in parallel, each begun in its turn as soon as a thread is free; results in their order. `tick` gets the
-/// scenario's number and may stop all. `threads` is how many run at a time, one per core by default; without the feature
-/// `parallel` one does.
+/// Runs scenarios in parallel and returns the results in their order. Each starts in its turn as soon as a thread is
+/// free. `tick` gets the scenario's number and may stop all runs. `threads` is the number of runs at a time, by default
+/// one per core; without the feature `parallel` it is one.
 ///
 /// # Errors
 /// [`Stopped`] if `tick` said so.
 ///
 /// # Panics
-/// Never: a scenario that [`crate::load`] let through can be laid out.
+/// Never: the network of a scenario from [`crate::load`] can be laid out.
 pub fn run_many(
     loaded: &[Loaded],
     seed: Option<u64>,
@@ -25,8 +25,8 @@ pub fn run_many(
     run_all(runs, &Room::default(), seed, threads, tick, &|_, results| results)
 }
 
-/// The same with `memory` bytes among them: a run begins when what it may need is there beside what others have, or when none
-/// other is under way. Whether that is enough at the worst, [`Needs::together`] tells.
+/// Like [`run_many`], with `memory` bytes shared by the runs. A run starts when the memory that it may need is free, or
+/// when no other is running. [`Needs::together`] tells whether that suffices in the worst case.
 ///
 /// # Errors
 /// As [`run_many`].
@@ -42,11 +42,11 @@ pub fn run_many_within(
     run_all(runs, &room, seed, threads, tick, &|_, results| results)
 }
 
-/// The same, whose results are handed to `done` with the scenario's number as each run ends, in whatever order they end: what is not kept here
-/// takes no memory from the others.
+/// Like [`run_many_within`], but passes each run's results with the scenario's number to `done` as the run ends, in any
+/// order. Results that the caller does not keep take no memory from other runs.
 ///
 /// # Errors
-/// As [`run_many`]; what had ended before was handed over.
+/// As [`run_many`]. Results of runs that had ended were passed on.
 pub fn run_each_within(
     loaded: &[(Loaded, Needs)],
     memory: Option<u64>,
@@ -75,7 +75,8 @@ fn run_all<'a, T: Send>(
     #[cfg(feature = "parallel")]
     {
         use rayon::prelude::*;
-        // One at a time and in order: who puts the longest first must not find several of them in one thread's share.
+        // Threads take one run at a time and in order. A caller that puts the longest first must not find several of
+        // them in one thread's share.
         let all = || {
             let each = runs.enumerate().par_bridge().map(|(i, run)| Ok((i, one((i, run))?)));
             let mut done = each.collect::<Result<Vec<_>, Stopped>>()?;
@@ -84,7 +85,7 @@ fn run_all<'a, T: Send>(
         };
         match rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build() {
             Ok(pool) => pool.install(all),
-            // Without threads of its own the work is still done, on this one.
+            // If no threads can be created, this thread does the work.
             Err(_) => all(),
         }
     }
@@ -95,10 +96,10 @@ fn run_all<'a, T: Send>(
     }
 }
 
-/// The memory that runs share.
+/// Memory shared by runs.
 #[derive(Default)]
 struct Room {
-    /// None: as much as there is.
+    /// Bytes; `None` for no limit.
     memory: Option<u64>,
     taken: Mutex<Taken>,
     left: Condvar,
@@ -111,7 +112,7 @@ struct Taken {
 }
 
 impl Room {
-    /// Waits until there is room.
+    /// Waits until there is enough memory.
     fn enter(&self, needs: Needs) -> Entered<'_> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while taken.runs > 0 && self.memory.is_some_and(|all| taken.bytes.saturating_add(needs.bytes) > all) {
@@ -123,7 +124,7 @@ impl Room {
     }
 }
 
-/// A run is under way; afterwards its results stay.
+/// A run in progress. When it is dropped, only the memory of its results stays taken.
 struct Entered<'a> {
     room: &'a Room,
     needs: Needs,
@@ -144,7 +145,8 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
 
-    /// Each run is handed over once and with its number, and is the one that `run_many` gives; one that is stopped hands over what had ended.
+    /// Each run's results are passed on once, with its number, and equal those of `run_many`. If `tick` stops the runs,
+    /// results of runs that had ended are passed on.
     #[test]
     fn runs_are_handed_over_as_they_end() {
         let text = |count: u32| {
@@ -178,7 +180,8 @@ mod tests {
         assert_eq!(ended.into_inner().expect("nobody panicked"), 2);
     }
 
-    /// However many come at once: what is taken never exceeds what there is, but for one that is alone, and all have their turn.
+    /// For any number of concurrent runs, the memory taken never exceeds the limit, except by a run that is alone, and
+    /// all have their turn.
     #[test]
     fn runs_share_what_there_is() {
         let room = Room { memory: Some(100), ..Room::default() };
@@ -197,7 +200,7 @@ mod tests {
         });
         assert!((70..=100).contains(&most.into_inner()));
         assert_eq!(done.into_inner(), 8);
-        // Results stay; a run that finds no room beside them goes alone.
+        // Results stay in memory; a run without room beside them runs alone.
         drop(room.enter(Needs { bytes: 90, kept: 80 }));
         drop(room.enter(Needs { bytes: 90, kept: 0 }));
         let taken = room.taken.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What travels: 56 bytes, moved by value from link to link, so that a hop touches one cache line of its ring.
+//! Packets: 56 bytes, copied from link to link, so that a hop touches one cache line of its ring.
 
 use flowstamp_laws::Stamp;
 use flowstamp_laws::registry::Header;
@@ -10,7 +10,7 @@ use flowstamp_laws::units::Time;
 pub struct Packet {
     /// The stamp; in an ack, the echoed one.
     pub stamp: Stamp,
-    /// When the data packet left its sender; in an ack, that of the packet it answers.
+    /// When the data packet left its sender; in an ack, when the packet that it answers left.
     pub sent_at: Time,
     /// Slot of the flow.
     pub flow: u32,
@@ -22,20 +22,20 @@ pub struct Packet {
     pub sack: u32,
     /// Size on the wire, bytes.
     pub size: u16,
-    /// Which user of the flow's slot the packet belongs to.
+    /// Generation of the flow's slot: tells apart the flows that use the slot in turn.
     pub generation: u16,
     /// The law's bits; in an ack, the echoed ones.
     pub bits: u16,
-    /// See the constants.
+    /// Flags: [`DATA`], [`ECN_CAPABLE`] and the other constants.
     pub flags: u8,
-    /// What its stamp is written in.
+    /// Header format of the stamp.
     pub header: Header,
 }
 
 const _: () = assert!(size_of::<Packet>() == 56);
 
 impl Packet {
-    /// What stands where there is no packet.
+    /// Placeholder where there is no packet.
     pub const NONE: Self = Self {
         stamp: Stamp([0.0; 3]),
         sent_at: Time::ZERO,
@@ -50,14 +50,14 @@ impl Packet {
         header: Header::Plain,
     };
 
-    /// Whether it belongs into an L4S queue: ECT(1), or marked before (RFC 9331 section 5.1).
+    /// Whether the packet belongs into an L4S queue: ECT(1), or already marked (RFC 9331 section 5.1).
     #[inline]
     #[must_use]
     pub fn is_l4s(&self) -> bool {
         self.flags & DATA != 0 && self.flags & (L4S | CONGESTED) != 0
     }
 
-    /// Which flow it is of, over all users of its slot.
+    /// Identifier of the flow: slot and generation.
     #[inline]
     #[must_use]
     pub fn flow_id(&self) -> u64 {
@@ -65,14 +65,14 @@ impl Packet {
     }
 }
 
-/// Of all users of a flow's slot.
+/// Identifier of a flow among all that use the same slot.
 #[inline]
 #[must_use]
 pub fn flow_id(slot: u32, generation: u16) -> u64 {
     u64::from(slot) << 16 | u64::from(generation)
 }
 
-/// It carries data; else it is an ack.
+/// The packet carries data, or travels in that direction; otherwise it is an ack or an answer.
 pub const DATA: u8 = 1;
 /// ECN-capable transport.
 pub const ECN_CAPABLE: u8 = 2;
@@ -80,32 +80,32 @@ pub const ECN_CAPABLE: u8 = 2;
 pub const CONGESTED: u8 = 4;
 /// An ack's ECN echo.
 pub const ECN_ECHO: u8 = 8;
-/// Of a packet with data, in the place of an ack's echo: its ECN-capable transport is an L4S one, ECT(1).
+/// L4S packet, ECT(1). Only packets with data use this bit, which is [`ECN_ECHO`] in acks.
 pub const L4S: u8 = 8;
 /// Congestion window reduced.
 pub const REDUCED: u8 = 16;
-/// Of a packet without data, in the place of that: the receiver asks for a response.
+/// Request of the receiver for a response. Only packets without data use this bit, which is [`REDUCED`] in others.
 pub const REQUEST: u8 = 16;
 
-/// It carries no data and asks for an answer, or is that answer: it opens or ends a flow, or else is a probe.
+/// The packet carries no data and asks for an answer, or is that answer: a SYN, a FIN or a probe.
 pub const CONTROL: u8 = 32;
-/// It opens a flow.
+/// The packet opens a flow.
 pub const SYN: u8 = 64;
-/// It ends a flow.
+/// The packet ends a flow.
 pub const FIN: u8 = 128;
 
 /// No selective acks.
 pub const NO_SACK: u32 = u32::MAX;
 
-/// Labels of flows, by their slots. Few networks have any, so they are kept beside the packets.
+/// Labels of flows by slot. Few networks have any, so they are not in the packets.
 #[derive(Clone, Debug, Default)]
 pub struct Labels(Vec<u8>);
 
 impl Labels {
-    /// The most that there are: from 0 on.
+    /// Number of possible labels, from 0 on.
     pub const COUNT: usize = 8;
 
-    /// The flow in `slot` has `label`.
+    /// Sets the label of the flow in `slot`.
     pub fn set(&mut self, slot: u32, label: u8) {
         let slot = slot as usize;
         if slot >= self.0.len() {
@@ -121,12 +121,12 @@ impl Labels {
     }
 }
 
-/// What packets have no room for: selective acks under way, of which few carry any, and their flows' labels.
+/// Data for which packets have no room: selective acks in flight, which few packets carry, and labels of flows.
 #[derive(Clone, Debug, Default)]
 pub struct SackPool {
     blocks: Vec<SackBlocks>,
     free: Vec<u32>,
-    /// Labels of flows, where a link goes by them.
+    /// Labels of flows, where a link has classes by label.
     pub labels: Labels,
 }
 
@@ -144,24 +144,24 @@ impl SackPool {
         (self.blocks.len() - 1) as u32
     }
 
-    /// What is kept under `at`.
+    /// The blocks kept under `at`.
     #[must_use]
     pub fn get(&self, at: u32) -> SackBlocks {
         if at == NO_SACK { SackBlocks::default() } else { self.blocks[at as usize] }
     }
 
-    /// Keeps a copy of what is kept under `at`, for a packet that is copied.
+    /// Keeps a copy of the blocks under `at`, for a packet that is copied.
     pub fn copy(&mut self, at: u32) -> u32 {
         self.put(self.get(at))
     }
 
-    /// How many are kept.
+    /// Number of entries in use.
     #[must_use]
     pub fn in_use(&self) -> u64 {
         (self.blocks.len() - self.free.len()) as u64
     }
 
-    /// Gives the place back.
+    /// Releases the entry `at`.
     pub fn release(&mut self, at: u32) {
         if at != NO_SACK {
             self.free.push(at);

@@ -1,4 +1,4 @@
-//! What a laid-out network consists of.
+//! The plan of a network: links, cells, routes, groups and flows, laid out before the run.
 
 use crate::application::Process;
 use crate::flow_list::FlowList;
@@ -18,13 +18,13 @@ use std::sync::Arc;
 pub struct LinkPlan {
     /// Name in results.
     pub name: String,
-    /// What it can carry.
+    /// Capacity.
     pub capacity: Capacity,
-    /// The router law is told of that.
+    /// The router law is told the capacity.
     pub told: bool,
     /// One-way propagation delay.
     pub delay: Time,
-    /// What it costs to take the link, where routes go by weights; else they go by delay.
+    /// Routing weight of the link, where routes go by weight; otherwise they go by delay.
     pub weight: Option<Weight>,
     /// Buffer.
     pub limit: Limit,
@@ -32,34 +32,35 @@ pub struct LinkPlan {
     pub queue: QueueSpec,
     /// Router law.
     pub router: RouterSpec,
-    /// How it shares the link.
+    /// How the router law shares the link with other traffic.
     pub share: ShareSpec,
-    /// Packets that go before others.
+    /// Packets with priority.
     pub priority: Priority,
-    /// Who is tested on it.
+    /// Police of the link.
     pub police: Option<police::Params>,
-    /// With whom it shares its medium.
+    /// The medium.
     pub medium: Medium,
-    /// A flow governs its rate.
+    /// A flow sets the link's rate.
     pub governed: bool,
-    /// What becomes of packets that have crossed it.
+    /// Impairments of packets at the end of the link.
     pub impairments: Option<Impairments>,
-    /// Its delay over time, where that varies.
+    /// Delay over time, where it varies.
     pub varying_delay: Option<VaryingDelay>,
-    /// When it is down and its packets are lost, in their order.
+    /// Outages (begin, end) that lose packets, in order.
     pub outages: Vec<(Time, Time)>,
-    /// It is down at times and holds its packets then.
+    /// The link has outages that hold its packets.
     pub holds: bool,
 }
 
 impl LinkPlan {
-    /// What becomes of packets at its end is not only that they go on.
+    /// Whether packets at the end of the link may be lost, copied, marked or delayed.
     #[must_use]
     pub fn is_impaired(&self) -> bool {
         self.impairments.is_some() || !self.outages.is_empty()
     }
 
-    /// The delay of all packets alike: none where each has its own, which is said by the impairments.
+    /// The propagation delay common to all packets. It is zero where each packet has its own delay, which the
+    /// impairments add.
     #[must_use]
     pub fn line_delay(&self) -> Time {
         let own = self.impairments.as_ref().is_some_and(Impairments::have_delays);
@@ -67,25 +68,25 @@ impl LinkPlan {
     }
 }
 
-/// With whom a link shares its medium.
+/// The medium of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Medium {
-    /// With nobody.
+    /// A medium of its own.
     #[default]
     Own,
-    /// With the other links of this number, in turn.
+    /// A medium shared in turn with the other links of this number.
     Turns(u32),
-    /// With the other interfaces of a cell: the link is an interface.
+    /// A cell: the link is one of its interfaces.
     Cell {
         /// Index into [`Network::cells`].
         cell: u32,
-        /// Number of its node there.
+        /// Number of its node in the cell.
         station: u32,
     },
 }
 
 impl Medium {
-    /// With anybody.
+    /// Whether other links share the medium.
     #[must_use]
     pub fn is_shared(self) -> bool {
         self != Self::Own
@@ -99,7 +100,7 @@ pub struct CellPlan {
     pub name: String,
     /// MAC and PHY.
     pub params: dcf::Params,
-    /// Its nodes.
+    /// The nodes of the cell.
     pub stations: Vec<StationPlan>,
 }
 
@@ -108,37 +109,37 @@ pub struct CellPlan {
 pub struct StationPlan {
     /// The node's name.
     pub name: String,
-    /// Its interface.
+    /// The node's interface, as a link number.
     pub link: u32,
-    /// What its radio is like at the beginning.
+    /// Parameters of the radio at the beginning.
     pub params: dcf::StationParams,
-    /// Its data rate from instants on, where it varies.
+    /// Data rate over time, where it varies: (from, rate).
     pub rates: Vec<(Time, Rate)>,
 }
 
-/// A hop that is not over the air, in [`Network::receivers`].
+/// Marks a hop that is not over the air, in [`Network::receivers`].
 pub const NOBODY: u32 = u32::MAX;
 
-/// Where packets of a flow go.
+/// The routes of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Index into [`Network::routes`] of the first link for data.
     pub data: u32,
-    /// Likewise for acks.
+    /// Index into [`Network::routes`] of the first link for acks.
     pub acks: u32,
 }
 
-/// Flows take other routes, as a link has failed or returned.
+/// A change of routes, because a link has failed or returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reroute {
-    /// From then on.
+    /// Time of the change.
     pub time: Time,
-    /// Where a route begins that is left, and the one that is taken in its place, in the order of the first.
+    /// Pairs of the route that is left and the one that replaces it, sorted by the first.
     pub changes: Vec<(u32, u32)>,
 }
 
 impl Reroute {
-    /// The route that is taken in place of one, if that is left.
+    /// The route that replaces `route`, if it is left.
     #[must_use]
     pub fn of(&self, route: u32) -> Option<u32> {
         let at = self.changes.binary_search_by_key(&route, |(before, _)| *before).ok()?;
@@ -156,38 +157,38 @@ pub struct FlowPlan {
     pub group: u32,
     /// Number within the group.
     pub index: u32,
-    /// Its path.
+    /// Routes of the flow.
     pub path: Path,
-    /// When it starts.
+    /// When the flow starts.
     pub start: Time,
 }
 
-/// Flows that arrive in the run: at random, or as a file lists them.
+/// Flows that arrive during the run, at random or as a file lists them.
 #[derive(Clone, Debug)]
 pub struct WebPlan {
     /// Index into [`Network::groups`].
     pub group: u32,
-    /// Host pairs, used in turn: one list of them, or one for each `FlowList::pairs`.
+    /// Paths of host pairs, used in turn: one list, or one for each of `FlowList::pairs`.
     pub paths: Vec<Vec<Path>>,
-    /// Which flows come.
+    /// The flows that arrive.
     pub comes: Comes,
-    /// Arrivals begin here.
+    /// When arrivals begin.
     pub start: Time,
-    /// And end here.
+    /// When arrivals end.
     pub stop: Time,
 }
 
-/// Which flows arrive.
+/// The flows that arrive.
 #[derive(Clone, Debug)]
 pub enum Comes {
-    /// At random.
+    /// Random arrivals.
     Random {
-        /// When.
+        /// Arrival process.
         arrivals: ArrivalProcess,
-        /// How large they are.
+        /// Distribution of sizes.
         sizes: SizeLaw,
     },
-    /// Those of a list.
+    /// The flows of a list.
     Listed {
         /// The list.
         list: Arc<FlowList>,
@@ -197,7 +198,7 @@ pub enum Comes {
 }
 
 impl WebPlan {
-    /// When the first flow comes.
+    /// When the first flow arrives.
     pub fn first(&mut self) -> Time {
         match &mut self.comes {
             Comes::Random { arrivals, .. } => self.start + arrivals.gap(),
@@ -206,51 +207,52 @@ impl WebPlan {
     }
 }
 
-/// A group of flows with its name in results; `each_hop` makes several of one `FlowGroup` of the scenario.
+/// A group of flows with its name in results. With `each_hop`, one `FlowGroup` of the scenario becomes several groups.
 #[derive(Clone, Debug)]
 pub struct GroupPlan {
     /// Name in results.
     pub name: String,
     /// Index into `flows` of the scenario.
     pub spec: usize,
-    /// Its law, with what the scenario leaves open and follows from the paths; of a list, also those that it names.
+    /// The group's law, with values that the scenario leaves open and the paths determine. For a list, also the laws
+    /// that it names.
     pub laws: Vec<SenderSpec>,
-    /// Router links that its data takes, each once.
+    /// Router links that the group's data take, each once.
     pub links: Vec<u32>,
-    /// Those links in their order, of each way that its flows go.
+    /// For each route of the flows, these links in order.
     pub ways: Vec<Vec<u32>>,
-    /// The router link that its flow governs, and what that can carry.
+    /// The router link that the group's flow governs, and the link's capacity.
     pub governs: Option<(u32, Rate)>,
-    /// Round-trip propagation time, seconds: the mean of its flows'.
+    /// Propagation round-trip time, seconds: the mean over the group's flows.
     pub path_rtt_s: f64,
-    /// Mean size of its flows, bytes of payload; `None` if they are endless.
+    /// Mean size of the flows, bytes of payload; `None` if they are endless.
     pub mean_size_bytes: Option<f64>,
-    /// What flows that arrive in the run bring to each of `links` on average, headers included, bits per second.
+    /// Mean load that flows arriving during the run offer to each of `links`, headers included, bits per second.
     pub offered_bps: Vec<f64>,
     /// Retransmission timeout before the first RTT sample.
     pub initial_rto: Time,
     /// The largest retransmission timeout.
     pub max_rto: Time,
-    /// How long each of its flows sends new data; empty where that is not limited.
+    /// How long each flow sends new data; empty where that is not limited.
     pub lifetimes: Vec<Time>,
-    /// How fast its hosts' own links are, if they have some.
+    /// Rate of the hosts' own links, if there are any.
     pub access: Option<Rate>,
-    /// All its flows have the same round-trip propagation time.
+    /// All flows have the same propagation round-trip time.
     pub one_rtt: bool,
-    /// Whether its flows may fall into step with a bottleneck.
+    /// How the flows may become phase-locked to a bottleneck, if they may.
     pub phase: Option<Phase>,
-    /// Its flows, if a file lists them.
+    /// The flows, if a file lists them.
     pub list: Option<Arc<FlowList>>,
-    /// What each of its flows produces, message by message or as datagrams.
+    /// The application of each flow, which produces messages or datagrams.
     pub application: Option<Process>,
-    /// The constant rate of payload of applications of flows with a window.
+    /// Constant rate of payload that applications of flows with a window produce.
     pub rate: Option<Rate>,
-    /// Up to so much later than it may does a packet leave its host.
+    /// Upper bound of the random delay before a packet leaves its host.
     pub send_jitter: Time,
 }
 
 impl GroupPlan {
-    /// The laws of its flows between one pair of nodes.
+    /// The laws of the flows between one pair of nodes.
     #[must_use]
     pub fn laws_between(&self, pair: u32) -> Vec<&SenderSpec> {
         self.list
@@ -259,30 +261,31 @@ impl GroupPlan {
     }
 }
 
-/// How a group may be locked.
+/// How a group's flows may be phase-locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// It sends datagrams by a bare clock.
+    /// The flows send datagrams by a clock without jitter.
     pub datagrams: bool,
     /// Index of the bottleneck.
     pub link: u32,
-    /// How long flows must be looked at.
+    /// How long flows must be observed.
     pub span: Time,
-    /// How long the bottleneck takes for a packet, rounded up to microseconds; of datagrams for as many as their default jitter has.
+    /// Transmission time of a packet at the bottleneck, rounded up to microseconds. For datagrams it is the time for as
+    /// many packets as their default jitter spans.
     pub packet: Time,
 }
 
-/// What a run may need.
+/// Memory that a run may need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Needs {
-    /// At its height, bytes.
+    /// Peak memory, bytes.
     pub bytes: u64,
-    /// As long as its results are kept, bytes.
+    /// Memory while the results are kept, bytes.
     pub kept: u64,
 }
 
 impl Needs {
-    /// What runs may need of which at least one is under way at a time, and whose results are kept, bytes.
+    /// Memory that several runs need, bytes, if only one runs at a time and all results are kept.
     #[must_use]
     pub fn together(all: &[Self]) -> u64 {
         let kept = all.iter().fold(0u64, |sum, needs| sum.saturating_add(needs.kept));
@@ -302,52 +305,53 @@ pub struct Network {
     pub routes: Vec<u32>,
     /// Cells.
     pub cells: Vec<CellPlan>,
-    /// For each link of `routes` the station of its cell that it leads to, or [`NOBODY`]; empty where there are no cells.
+    /// For each link of `routes` the station of its cell that it leads to, or [`NOBODY`]; empty where there are no
+    /// cells.
     pub receivers: Vec<u32>,
-    /// When flows take other routes, in the order of time.
+    /// Changes of routes, in the order of time.
     pub reroutes: Vec<Reroute>,
     /// Groups.
     pub groups: Vec<GroupPlan>,
-    /// Flows known before the run.
+    /// Flows planned before the run.
     pub flows: Vec<FlowPlan>,
-    /// Flows that arrive in the run.
+    /// Flows that arrive during the run.
     pub web: Vec<WebPlan>,
-    /// What the scenario leaves open and follows from the paths, by key.
+    /// Values that the scenario leaves open and the paths determine, by key.
     pub assumed: Named<String>,
-    /// What the scenario says and probably does not mean.
+    /// Warnings about the scenario.
     pub warnings: Vec<String>,
-    /// Links whose router closes a loop with its flows.
+    /// Links whose router law forms a control loop with its flows.
     pub loops: Vec<Loop>,
-    /// How much memory its run may need.
+    /// Memory that the run may need.
     pub needs: Needs,
 }
 
-/// A link whose router law has gains, and the flows that obey it.
+/// A link whose router law has gains, and the flows that follow it.
 #[derive(Clone, Debug)]
 pub struct Loop {
     /// Name of the link.
     pub link: String,
-    /// The law, as the scenario has it.
+    /// The router law, as in the scenario.
     pub router: RouterSpec,
-    /// Their propagation RTTs, each with the number of flows that have it; empty where no flow obeys.
+    /// Propagation RTTs of the flows, each with the number of flows that have it; empty where no flow follows the law.
     pub rtts: Vec<(Time, u32)>,
-    /// What the link carries, the mean over the run where it varies.
+    /// Mean capacity of the link over the run.
     pub capacity: Rate,
 }
 
-/// Lasting flows that go one way through links whose routers they obey.
+/// Planned flows that take the same route through links whose router laws they follow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Way {
-    /// Those links in their order, as numbers in [`Network::links`], each with the time that data need to get there without queues.
+    /// Those links in order, as numbers in [`Network::links`], each with the propagation delay of data up to it.
     pub links: Vec<(u32, Time)>,
-    /// Their propagation RTT.
+    /// Propagation RTT of the flows.
     pub rtt: Time,
-    /// How many there are.
+    /// Number of flows.
     pub flows: u32,
 }
 
 impl Network {
-    /// The ways of all flows that are known before the run and obey some link of [`Self::loops`].
+    /// The routes of all planned flows that follow some link of [`Self::loops`].
     #[must_use]
     pub fn ways(&self) -> Vec<Way> {
         let delay = |link: u32| match self.links.get(link as usize) {

@@ -1,25 +1,25 @@
-//! A hint to the processor. It changes no result.
+//! Prefetch hints to the processor. They change no result.
 
 use std::ops::Range;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// `value` is needed soon: its last byte's cache line is brought near. What is in the line before, if it begins in one, is
-/// left to its neighbour, which is used first. Nothing happens on processors other than `x86_64`.
+/// Prefetches the cache line of the last byte of `value`. The line before, if `value` begins in it, also belongs to a
+/// neighbour that is used first. It does nothing on processors other than `x86_64`.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     line_of(value, size_of::<T>().saturating_sub(1));
 }
 
-/// The element of an array that is `ahead` after this one is needed soon. Beyond the array's end is nothing to be had, which
-/// costs less than to look for the end.
+/// Prefetches the array element `ahead` positions after this one. An address beyond the array's end is harmless, and
+/// checking for the end would cost more.
 #[inline(always)]
 pub fn prefetch_ahead<T>(element: &T, ahead: usize) {
     line_of(element, (ahead + 1) * size_of::<T>() - 1);
 }
 
-/// These bytes of `value`, which begins with a cache line, are needed soon.
+/// Prefetches these bytes of `value`, which must begin at a cache line.
 #[inline(always)]
 pub fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
     for at in bytes.step_by(LINE) {
@@ -27,7 +27,7 @@ pub fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
     }
 }
 
-/// Brings near the cache line of the byte `at` of `value`.
+/// Prefetches the cache line of byte `at` of `value`.
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "the only way to the instruction")]
 #[inline(always)]

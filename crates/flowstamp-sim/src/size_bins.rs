@@ -1,19 +1,20 @@
-//! Flows by size: bins whose bounds are ten to a multiple of a half, in packets of full payload, rounded.
+//! Bins of flow size. The bounds are powers of ten with exponents in steps of a half, rounded, in packets of full
+//! payload.
 
 /// The bounds, in packets.
 const BOUNDS: [u64; 14] =
     [0, 3, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000, u64::MAX];
 
-/// How many there are.
+/// Number of bins.
 pub const BINS: usize = BOUNDS.len() - 1;
 
-/// The bin of a flow of so many bytes.
+/// The bin of a flow of `size` bytes.
 #[must_use]
 pub fn bin(size: u64, payload: u64) -> usize {
     BOUNDS[1..BINS].partition_point(|bound| bound.saturating_mul(payload) <= size)
 }
 
-/// The least size in a bin, and the least of the next, bytes.
+/// The smallest size in a bin, and the smallest of the next bin, bytes.
 #[must_use]
 pub fn bounds(bin: usize, payload: u64) -> (u64, u64) {
     (BOUNDS[bin].saturating_mul(payload), BOUNDS[bin + 1].saturating_mul(payload))

@@ -1,4 +1,4 @@
-//! When web flows arrive and how large they are.
+//! Arrival times and sizes of flows that arrive during a run.
 
 use crate::random::Stream;
 use crate::scenario::{Arrivals, Loaded, Sizes};
@@ -7,18 +7,18 @@ use flowstamp_laws::units::Time;
 /// A refused parameter: its key below the group's `web`, and why.
 type Refused = (&'static str, String);
 
-/// Instants of flow arrivals.
+/// A process of flow arrivals.
 #[derive(Clone, Debug)]
 pub struct ArrivalProcess {
     mean_gap_s: f64,
     /// `None` for Poisson.
     pareto_shape: Option<f64>,
     stream: Stream,
-    /// Where what arrives is the load named: the spans that are still to come, the next one last. `None`: arrivals without end.
+    /// Remaining spans, the next one last, where arrivals are held to the named load; `None` for endless arrivals.
     spans: Option<Vec<Span>>,
 }
 
-/// So many arrivals, and what their gaps are on average, the last one's to the end of the span among them.
+/// A number of arrivals, and their mean gap. The gap from the last arrival to the end of the span counts too.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     flows: u64,
@@ -29,7 +29,7 @@ impl ArrivalProcess {
     /// Arrivals at a mean of `flows_per_s`.
     ///
     /// # Errors
-    /// A Pareto shape that has no mean.
+    /// If the Pareto shape has no mean.
     pub fn new(law: &Arrivals, flows_per_s: f64, stream: Stream) -> Result<Self, Refused> {
         let pareto_shape = match law {
             Arrivals::Poisson => None,
@@ -44,7 +44,7 @@ impl ArrivalProcess {
         1.0 / self.mean_gap_s
     }
 
-    /// The time from one arrival to the next; after the last one never.
+    /// Time to the next arrival; [`Time::MAX`] after the last one.
     pub fn gap(&mut self) -> Time {
         let Some(mut spans) = self.spans.take() else {
             return Time::from_secs_f64(self.draw(self.mean_gap_s));
@@ -70,7 +70,7 @@ impl ArrivalProcess {
         }
     }
 
-    /// How many arrivals so many seconds have, as they come.
+    /// Number of arrivals in `length_s` seconds, if they are not held to a load.
     fn within(&self, length_s: f64) -> u64 {
         let mut ahead = self.clone();
         let mut at_s = ahead.draw(self.mean_gap_s);
@@ -82,7 +82,8 @@ impl ArrivalProcess {
         flows
     }
 
-    /// So many arrivals in so many seconds, span after span: of a Poisson process, one of which that many arrivals are known.
+    /// Sets the number of arrivals in each span (number, seconds). The times are those of a Poisson process, given its
+    /// number of arrivals.
     fn exactly(&mut self, spans: &[(u64, f64)]) {
         let mut ahead = self.clone();
         let mut fitted: Vec<Span> = spans
@@ -97,22 +98,23 @@ impl ArrivalProcess {
     }
 }
 
-/// By how much, of itself, what arrives may be more or less than the load named.
+/// Relative deviation of the arriving load from the named load that is allowed.
 const SLACK: f64 = 0.05;
-/// Fewer flows, on average, are not held to a load: one of them may be a good part of it.
+/// Expected number of flows below which a span is not held to a load, because one flow may be a large part of it.
 const LEAST_FLOWS: f64 = 100.0;
-/// How many times as many flows as are typical may bring a load; more are not drawn.
+/// Limit on the number of flows drawn to reach the load, as a multiple of the typical number.
 const MOST: f64 = 2.0;
 
-/// A transfer with its headers, one to each packet of `payload` bytes.
+/// Bytes of a transfer on the wire, with one header for each packet of `payload` bytes.
 pub fn wire_bytes(size: u64, payload: u64, header: u64) -> f64 {
     size as f64 + header as f64 * size.div_ceil(payload) as f64
 }
 
-/// Makes what arrives in the warm-up, and after it, the load that is named: heavy-tailed sizes bring a fifth less in most runs and twice as
-/// much in some. Flows are drawn until they bring `bytes_per_s` times a span's length, to half a mean flow, and come at random times of it; a flow that would
-/// bring it to more than 1.05 of that is drawn again. A span that would have less than a hundred flows on average is as it comes, or where both are, the two together are
-/// held; so is one that takes twice as many flows as is typical of such sizes.
+/// Holds the arriving load to the named one, both in the warm-up and after it. Without this, heavy-tailed sizes bring a
+/// fifth less in most runs and twice as much in some. Flows are drawn until they bring `bytes_per_s` times a span's
+/// length, to within half a mean flow. A flow that would exceed 1.05 of that is drawn again. Arrival times within the
+/// span are random. A span with fewer than a hundred expected flows is not held; where both spans are that short, the
+/// two together are held. A span is not held either if it takes twice as many flows as is typical of such sizes.
 pub fn hold_to_load(
     arrivals: &mut ArrivalProcess,
     sizes: &mut SizeLaw,
@@ -151,7 +153,7 @@ pub fn hold_to_load(
 pub struct SizeLaw {
     kind: Kind,
     stream: Stream,
-    /// Draws so far, and which of them, in their order, are not to be had ([`hold_to_load`]).
+    /// Number of draws so far. `again` lists the draws to be skipped, in order ([`hold_to_load`]).
     drawn: u64,
     again: Vec<u64>,
     skipped: usize,
@@ -179,7 +181,7 @@ impl SizeLaw {
     /// The law that `sizes` names, drawing from `stream`.
     ///
     /// # Errors
-    /// Parameters without a distribution, or a file that is none.
+    /// If parameters give no distribution, or a file is none.
     pub fn new(sizes: &Sizes, loaded: &Loaded, stream: Stream) -> Result<Self, Refused> {
         let above_zero = |key, v: f64| {
             if v > 0.0 { Ok(v) } else { Err((key, "is 0B; it must be larger".to_owned())) }
@@ -207,7 +209,7 @@ impl SizeLaw {
         Ok(Self { kind, stream, drawn: 0, again: Vec::new(), skipped: 0 })
     }
 
-    /// Draws from another stream from now on.
+    /// Draws from `stream` from now on.
     pub fn draws_from(&mut self, stream: Stream) {
         self.stream = stream;
     }
@@ -221,8 +223,8 @@ impl SizeLaw {
         self.next()
     }
 
-    /// Draws flows that bring `target` bytes to a link, and keeps in mind which were too large; their number. `None`, and nothing drawn, if
-    /// they are too many.
+    /// Draws flows that bring `target` bytes to a link, and records the draws that were too large. Returns the number
+    /// of flows, or `None` without a change if there are too many.
     fn hold(&mut self, target: f64, mean: f64, (payload, header): (u64, u64)) -> Option<u64> {
         let most = MOST * target / mean * self.typical(target / mean);
         let mut ahead = self.clone();
@@ -244,8 +246,9 @@ impl SizeLaw {
         Some(flows)
     }
 
-    /// By how much more flows bring a load than `flows` of the mean size would, typically and a tenth more. Of heavy-tailed sizes what is beyond
-    /// the largest of n flows, about n^(1/shape) times the least, is missing from their mean: n^(1/shape - 1) of it.
+    /// Factor by which the number of flows that bring a load typically exceeds `flows`, the number of the mean size,
+    /// plus a tenth. With heavy-tailed sizes, the part of the mean beyond the largest of n flows is missing. That flow
+    /// is about n^(1/shape) times the smallest, so the missing part is n^(1/shape - 1) of the mean.
     #[must_use]
     pub fn typical(&self, flows: f64) -> f64 {
         match self.kind {
@@ -268,8 +271,8 @@ impl SizeLaw {
         (bytes + 0.5).max(1.0) as u64
     }
 
-    /// The mean size with its headers, one to each packet of `payload` bytes. Of sizes that vary, the last packet is half
-    /// full on average.
+    /// Mean size on the wire, with one header for each packet of `payload` bytes. If sizes vary, the last packet is
+    /// half full on average.
     #[must_use]
     pub fn mean_wire_bytes(&self, payload: u64, header: u64) -> f64 {
         let packets = self.mean_bytes() / payload as f64;
@@ -280,7 +283,7 @@ impl SizeLaw {
         self.mean_bytes() + header as f64 * packets.max(1.0)
     }
 
-    /// The mean size in bytes.
+    /// Mean size, bytes.
     #[must_use]
     pub fn mean_bytes(&self) -> f64 {
         match &self.kind {
@@ -381,7 +384,7 @@ mod tests {
         )
     }
 
-    /// When flows come in so many seconds, and what they bring to a link.
+    /// Arrival times up to `until_s` and bytes on the wire.
     fn arrived((mut arrivals, mut sizes): (ArrivalProcess, SizeLaw), until_s: f64) -> Vec<(f64, f64)> {
         let mut now = 0.0;
         std::iter::from_fn(|| {
@@ -397,7 +400,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the tail, in the warm-up and after it; half a mean flow of at least a hundred is 0.5%, which no bound here is below.
+        /// The load holds for any tail, in the warm-up and after it. Half a mean flow of at least a hundred is 0.5%,
+        /// below every bound here.
         #[test]
         fn what_arrives_is_the_load_named(
             shape in 1.1f64..3.0, seed: u64, warm_s in 0.01f64..20.0, long_s in 1.0f64..40.0, load in 3e6f64..3e7
@@ -417,7 +421,8 @@ mod tests {
         }
     }
 
-    /// Times are those of a Poisson process: of n flows the first half of the time has half, with a standard deviation of sqrt(n) / 2.
+    /// Arrival times are those of a Poisson process. Of n flows half come in the first half of the time, with a
+    /// standard deviation of sqrt(n) / 2.
     #[test]
     fn flows_held_to_a_load_come_at_random_times() {
         let (mut arrivals, mut sizes) = pareto(1.2, 7);
@@ -429,7 +434,7 @@ mod tests {
         assert!((first - n / 2.0).abs() > 0.5, "and not evenly");
     }
 
-    /// A few flows come as often as their mean says, whatever they bring.
+    /// A few flows arrive at their mean rate, whatever load they bring.
     #[test]
     fn few_flows_are_left_alone() {
         let (mut arrivals, mut sizes) = pareto(1.2, 7);
@@ -437,7 +442,7 @@ mod tests {
         assert_eq!(arrived((arrivals, sizes), 1.0), arrived(pareto(1.2, 7), 1.0));
     }
 
-    /// A few bytes nearly always, and now and then more than fits: what would take millions of flows is not held.
+    /// Sizes are nearly always small and rarely huge. A load that would take millions of flows is not held.
     #[test]
     fn what_takes_too_many_flows_is_left_alone() {
         let mut loaded = loaded();
