@@ -10,8 +10,9 @@
 //! drop  if avg >= max (gentle: 2 max) or the buffer is full; else with p_a mark, or drop if not ECN-capable or p_b >= mark_p
 //! adaptive: every 0.5 s, avg below the middle fifth of [min, max]: max_p *= 0.9; above: max_p += min(0.01, max_p/4)
 //! ```
-//! step:     mark, or drop if not ECN-capable, what finds more than K packets waiting; nothing else counts      Alizadeh 2010
-//!                                                                                                              section 3.1
+//! With `step`, a packet that finds more than K packets queued is marked, or dropped if not ECN-capable, and nothing
+//! else counts (Alizadeh 2010, section 3.1).
+//!
 //! `count` is the number of packets since the last mark or drop.
 //!
 //! Deviations:
