@@ -1,12 +1,13 @@
-//! How a stamping router shares its link with traffic that it does not stamp.
+//! How a router law shares its link with traffic that it does not stamp.
 //!
-//! Two classes meet at the link: packets of the router's own protocol, and all others. [`split::Split`] estimates how
-//! many flows each class has and moves the link's weights until the average flow of both has the same rate; the router
-//! law works with its class's part of the capacity. A [`Scheduler`] holds the classes to their weights; without one, a
-//! single queue serves both and only the router law keeps to its part ("soft isolation"). Schedulers serve any number of
-//! classes, whatever tells these apart.
+//! Two classes meet at the link: packets of the router's own protocol, and all others. [`split::Split`] estimates the
+//! number of flows in each class and moves the link's weights until the average flow of both has the same rate. The
+//! router law works with its class's part of the capacity. A [`Scheduler`] enforces the weights. Without one, a
+//! single queue serves both classes and only the router law keeps to its part ("soft isolation"). Schedulers serve
+//! any number of classes, however these are defined.
 //!
-//! Dukkipati 2007, section 6.2.1; Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002, section 8.2. Beside it stands [`police`], for flows that do not obey (Katabi 2002, section 7).
+//! Dukkipati 2007, section 6.2.1; Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002, section 8.2. The
+//! module [`police`] handles flows that do not obey (Katabi 2002, section 7).
 
 pub mod drr;
 pub mod police;
@@ -21,7 +22,7 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Classes at a link that a router law shares.
+/// Number of classes at a link that a router law shares.
 pub const CLASSES: usize = 2;
 /// The class of the router law's own protocol.
 pub const OWN: usize = 0;
@@ -80,10 +81,9 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Whether the parameters make sense; else the parameter, and what would be right.
+    /// Checks the parameters.
     ///
-    /// # Errors
-    /// The first that does not.
+    /// # Errors The first invalid parameter, and what would be right.
     pub fn check(&self) -> Result<(), Refused> {
         within("theta", self.theta.get(), 0.001, 0.999)?;
         within("overwrite", self.overwrite.get(), 0.001, 1.0)?;
@@ -102,7 +102,7 @@ impl Params {
     }
 }
 
-/// Whose turn it is.
+/// Decides which class sends next.
 #[derive(Clone, Debug)]
 pub enum Scheduler {
     /// Weighted fair queueing.
@@ -114,15 +114,15 @@ pub enum Scheduler {
 }
 
 impl Scheduler {
-    /// A packet of `size` bytes joins the queue of `class`; `weights` has one for each class.
+    /// Notes that a packet of `size` bytes joins the queue of `class`. `weights` has one entry per class.
     pub fn enqueue(&mut self, class: usize, size: u32, weights: &[f64]) {
         if let Self::Wfq(wfq) = self {
             wfq.enqueue(class, size, weights[class]);
         }
     }
 
-    /// The class whose first packet is sent next; `heads` has the sizes of the first packets of all classes. `None` if
-    /// nothing waits.
+    /// The class whose first packet is sent next. `heads` has the size of each class's first packet. `None` if all
+    /// queues are empty.
     pub fn pick(&mut self, heads: &[Option<u32>], weights: &[f64]) -> Option<usize> {
         match self {
             Self::Wfq(wfq) => wfq.pick(),

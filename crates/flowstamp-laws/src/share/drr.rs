@@ -1,27 +1,27 @@
 //! Deficit round robin between the classes of a link (Shreedhar and Varghese 1996).
 //!
-//! A class whose turn comes may send its quantum and what it has left of earlier turns; what is left when its queue
-//! empties is lost. Quanta are in proportion to the weights, the smallest one a largest packet, so that a turn always
-//! sends something.
+//! In its turn a class may send its quantum plus the deficit left from earlier turns. The deficit is lost when the
+//! queue empties. Quanta are proportional to the weights. The smallest quantum is the largest packet, so that every
+//! turn sends something.
 
-/// Whose turn it is, and what each class may still send.
+/// The class in turn, and the bytes that each class may still send.
 #[derive(Clone, Debug)]
 pub struct Drr {
     mtu: f64,
     deficit: Box<[f64]>,
     turn: usize,
-    /// The class whose turn it is has got its quantum.
+    /// The class in turn has received its quantum.
     granted: bool,
 }
 
 impl Drr {
-    /// None of the classes has anything left. `mtu_bytes` is the largest packet.
+    /// Creates a scheduler in which no class has a deficit. `mtu_bytes` is the size of the largest packet.
     #[must_use]
     pub fn new(classes: usize, mtu_bytes: f64) -> Self {
         Self { mtu: mtu_bytes, deficit: vec![0.0; classes].into(), turn: 0, granted: false }
     }
 
-    /// The class whose first packet is next, of those whose sizes `heads` has.
+    /// The class whose first packet is sent next. `heads` has the size of each class's first packet.
     pub fn pick(&mut self, heads: &[Option<u32>], weights: &[f64]) -> Option<usize> {
         if heads.iter().all(Option::is_none) {
             return None;

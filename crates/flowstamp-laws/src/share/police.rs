@@ -1,99 +1,110 @@
-//! Tests whether a flow obeys the feedback that it gets, and isolates one that does not.
+//! Tests whether a flow obeys its feedback, and isolates a flow that does not.
 //!
-//! Katabi 2002, section 7: a router that suspects a flow sends it a test feedback, and sees what it does within a round
-//! trip; a flow that does not follow is isolated.
+//! Katabi 2002, section 7: a router that suspects a flow sends it a test feedback and observes its rate within a
+//! round trip. It isolates a flow that does not follow.
 //!
 //! ```text
-//!   Watch     r over a round trip T; a heavy flow that has not been tested for a while is suspect, and so with RCP,
-//!             where the rate it was told is known, only if r is a quarter above that
-//!   Hold      T in which XCP gives nothing more, so that what it was given before has come
-//!   Refer     r over another; the test is measured by r_0, the larger of this rate and Hold's
-//!   Tell      2 T: test feedback of r_0/2, for as long as it takes to be everywhere in the path and to be followed
-//!   Judge     r over another
-//!               r >  3/4 r_0                failed: told again at once, r_0 = r
+//!   Watch     r over a round trip T; a heavy flow that has not been tested for a while is suspect. With RCP,
+//!             where the rate that it was told is known, it is suspect only if r is a quarter above that rate
+//!   Hold      T in which XCP gives no more increases, so that earlier ones take effect
+//!   Refer     r over another T; the reference rate r_0 is the larger of this rate and Hold's
+//!   Tell      2 T: test feedback of r_0/2, until it has crossed the whole path and the flow has followed
+//!   Judge     r over another T
+//!               r >  3/4 r_0                failed: Tell follows again at once, with r_0 = r
 //!               r >= 1/4 r_0                passed
-//!               r <  1/4 r_0                void: more than the test asked for, so something else slowed the flow
+//!               r <  1/4 r_0                void: it fell by more than the test asked for, so something else slowed the flow
 //!   Isolate   after the second failure without a pass in between, for a time
 //!
-//!   r = bytes that came in a phase / the phase's length
+//!   r = bytes that arrived in a phase / the phase's length
 //!   XCP's test feedback: each packet of b bytes in the first T of Tell carries -b / (2 T), which adds up to -r_0/2
 //! ```
 //!
-//! A [`Flow`] is the state of one flow. Tell it of each packet in turn. The caller chooses which flows to keep. It also chooses
-//! what isolation means: a class of its own, or [`Flow::admits`], which holds the flow to its allowance:
+//! A [`Flow`] is the state of one flow. The caller reports each packet and chooses which flows to keep. It also
+//! chooses the kind of isolation: a separate class, or [`Flow::admits`], which limits the flow to its allowance:
 //!
 //! ```text
 //!   allowance = min(allowance before, r_0) / 2         at each isolation, and at most 2 heavy
 //!   allowance = allowance / 2                          after each second in which the link dropped packets; at least heavy/8
 //! ```
 //!
-//! Packets of an isolated flow are input to the router law and no more: they enter none of its sums and carry no increase. **Probation** follows
-//! isolation. The flow stays as it is until its next tests: two passes set it free, a failure isolates it again, and a flow that has become
-//! light is let go with one failure.
+//! For the router law, packets of an isolated flow are only input: they enter none of its sums and carry no increase.
+//! **Probation** follows isolation. The flow keeps its limits until its next tests. Two passes set it free, and a
+//! failure isolates it again. A flow that has become light leaves probation with one failure on record.
 //!
-//! A flow is **proven** by a pass; by four, if the link dropped packets during the tests; or with RCP by four watches at the rate that it was told. A
-//! failure takes the proof away. A link in [`Trouble`] drops packets all the time. There a flow that is not proven has `heavy`, and goes on
-//! probation if it sends more. What packets of other flows say is bounded by a [`Belief`].
+//! A flow is **proven** by one pass, or by four if the link dropped packets during the tests. With RCP, four watches
+//! at the rate that it was told also prove it. A failure removes the proof. A link in [`Trouble`] drops packets
+//! continually. On such a link an unproven flow may send at `heavy`, and goes on probation if it sends more. A
+//! [`Belief`] bounds the values in a flow's headers.
 //!
-//! A flow names its own round trip, and a stranger may name another in its name. T is the longest that was named in two watches, so that a
-//! few packets that name too short a one have nobody judged too early. T stays as it is through a test. It is within 10 ms and 2 s, or
-//! one second where nobody names any. Two tests of the longest take 18 s.
+//! A flow's headers state its round trip, and an attacker may spoof packets with another one. T is the longest round
+//! trip stated in two watches, so that a few packets with too short a value do not cause an early verdict. T does not
+//! change during a test. It is between 10 ms and 2 s, or one second where no packet states one. Two tests at the
+//! longest T take 18 s.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. A flow that a router suspects / is one above a given rate, and with RCP above what it was told / the paper leaves
-//!    open how suspicion arises, and light flows do no harm.
-//! 2. The window is to fall to a particular value / to half, with 3/4 as the limit / what a flow's stack bunches
-//!    together makes its rate over one round trip uncertain.
-//! 3. One round trip / two, and 50 ms / one for the feedback to be at the sender, one for what it had sent before; acks
-//!    may be held back that long.
-//! 4. One failure is enough / it takes two without a pass / a change of route or a pause of the peer looks like one.
-//! 5. Nothing on several suspects / of one source a few are tested at a time, by [`Packet::free`] and [`Flow::test_time`] / many that
-//!    halve at once leave a dent in the link; but were it one of all, who names long round trips would keep others from being tested.
-//! 6. Isolation has no end / it ends, and probation follows / a flow's ports and addresses may be another's by then.
-//! 7. A flow passes if its window has fallen / only if its rate is not below a quarter and none of it was held back / a flow whose own
-//!    losses stop it for a while has not obeyed, and would pass by chance.
-//! 8. Nothing on how much an isolated flow may send / half, and half again while the link drops packets / half of a flow that sends
-//!    twice what the link carries is all of the link.
-//! 9. Packets count for what their senders say / a flow weighs at most 1.25 times as an honest one of its measured rate, and its RTT at
-//!    most four times what proven flows have named ([`Belief`]) / a flow is judged only after seconds, and takes what it likes until then.
-//! 10. Only verdicts isolate / on a link in trouble flows that are not proven are held, too / one that names 2 s is judged after 18 s.
+//! 1. The router tests a flow that it suspects / a flow is suspect above a given rate, and with RCP only above the
+//!    rate it was told / the paper leaves open how suspicion arises, and light flows do no harm.
+//! 2. The window must fall to a particular value / the rate must fall to half, with 3/4 as the limit / bursts from
+//!    the flow's stack make its rate over one round trip uncertain.
+//! 3. The test lasts one round trip / it lasts two round trips and 50 ms / one for the feedback to reach the sender,
+//!    one for its earlier packets; acks may be delayed by 50 ms.
+//! 4. One failure is enough / isolation takes two failures without a pass / a change of route or a pause of the peer
+//!    looks like a failure.
+//! 5. Nothing on several suspects / a few flows of each source are tested at a time, by [`Packet::free`] and
+//!    [`Flow::test_time`] / many flows that halve at once leave the link under-used. With one test for all sources, a
+//!    flow that states long round trips would block the tests of others.
+//! 6. Isolation has no end / it ends, and probation follows / a flow's ports and addresses may belong to another flow
+//!    by then.
+//! 7. A flow passes if its window has fallen / it passes only if its rate is also at least a quarter of r_0 and none
+//!    of its packets was held back / a flow that pauses because of its own losses has not obeyed, and would pass by
+//!    chance.
+//! 8. Nothing on how much an isolated flow may send / half of its rate, halved again while the link drops packets /
+//!    half of a flow at twice the link's rate still fills the link.
+//! 9. Packets count as their headers state / a flow weighs at most 1.25 times as much as an honest one of its
+//!    measured rate, and its RTT counts as at most four times the longest that proven flows have stated ([`Belief`])
+//!    / a verdict takes seconds, and until then the flow would take as much as it claims.
+//! 10. Only verdicts isolate / on a link in trouble unproven flows are limited too / a flow that states 2 s is judged
+//!     only after 18 s.
 
 use crate::Refused;
 pub use crate::stamp::{Belief, Told};
 use crate::units::{Rate, Time};
 
-/// Bounds of the round trip that a flow may name.
+/// Shortest round trip that a flow may state.
 const MIN_ROUND: Time = Time::from_millis(10);
-/// The longest; flows whose RTT is more have no time to follow a test.
+/// Longest round trip that a flow may state. Flows with a longer RTT have no time to follow a test.
 pub const MAX_ROUND: Time = Time::from_secs(2);
-/// T where none was named: what RFC 6298 (section 2.1) takes for the timeout of a path of which nothing is known.
+/// T where no packet states one: RFC 6298's timeout (section 2.1) for an unknown path.
 const UNKNOWN_ROUND: Time = Time::from_secs(1);
-/// An ack may be held back this long, and packets queue on the way.
+/// Allowance for delayed acks and queueing.
 const GRACE: Time = Time::from_millis(50);
-/// Failures in a row that isolate.
+/// Number of failures without a pass in between that isolate a flow.
 const FAILURES: u32 = 2;
-/// What proves that a flow obeys: one pass without losses, or so many with losses of the link, or watches at the rate that it was told.
+/// Credit that proves a flow: one pass without losses gives all of it. A pass with losses on the link, or an RCP
+/// watch at the rate that it was told, gives 1. A marked flow's pass without losses gives half.
 const PROOF: u32 = 4;
-/// What a void test takes of that.
+/// Credit that a void test removes.
 const VOID: u32 = 2;
-/// The link's drops are looked at this often, and after so many periods in a row with drops it is in trouble.
+/// Period for checks of the link's drops, and the number of successive periods with drops after which the link is in
+/// trouble.
 const PERIOD: Time = Time::from_secs(1);
 const TROUBLED_PERIODS: u32 = 2;
-/// A flow's packets weigh at most as so many flows of its rate do.
+/// A flow's packets weigh at most as much as this many honest flows of its rate.
 const MOST_FLOWS: f64 = 1.25;
-/// An RTT counts as at most this many times the longest that a flow which passed has named.
+/// An RTT counts as at most this many times the longest that a proven flow has stated.
 const MOST_RTT: u64 = 4;
-/// RTTs of flows that passed are remembered for one to two times so many retest times.
+/// RTTs of proven flows are kept for one to two times this many retest intervals.
 const MEMORY: u64 = 2;
-/// An isolated flow may send at once what it may send in this time, and two of the largest segments in any case.
+/// Depth of an isolated flow's token bucket in seconds of its allowance, and the least depth: two of the largest
+/// segments.
 const BUCKET_S: f64 = 0.1;
 const MIN_BUCKET_BYTES: f64 = 2.0 * 65536.0;
-/// Isolation begins with at most so many times `heavy`.
+/// Upper bound of the allowance at the start of isolation, in multiples of `heavy`.
 const MOST_HEAVY: f64 = 2.0;
-/// The longest pause that fills the bucket.
+/// Longest pause that counts for filling the bucket, seconds.
 const MAX_PAUSE_S: f64 = 1.0;
 
-/// How strict the police is.
+/// Parameters of the tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Flows below it are not tested.
@@ -105,10 +116,9 @@ pub struct Params {
 }
 
 impl Params {
-    /// Whether the parameters make sense; else the parameter, and what would be right.
+    /// Checks the parameters.
     ///
-    /// # Errors
-    /// The first that does not.
+    /// # Errors The first invalid parameter, and what would be right.
     pub fn check(&self) -> Result<(), Refused> {
         if !(8000.0..=1e12).contains(&self.heavy.bps()) {
             return Err(("heavy", format!("is {}; it must be 8kbps to 1Tbps", self.heavy)));
@@ -120,35 +130,35 @@ impl Params {
     }
 }
 
-/// A packet, as it leaves.
+/// A departing packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// When.
+    /// Departure time.
     pub now: Time,
-    /// Its length.
+    /// Size of the packet.
     pub bytes: u32,
-    /// The round trip that its sender names, if it knows one.
+    /// The round trip that its header states, if any.
     pub rtt: Option<Time>,
     /// RCP: the rate that it carries.
     pub told: Option<Rate>,
-    /// A test of the flow may begin: not too many of its source are being tested.
+    /// A test of the flow may begin, because not too many flows of its source are being tested.
     pub free: bool,
-    /// How many packets the link has dropped so far.
+    /// Number of packets that the link has dropped so far.
     pub drops: u64,
 }
 
-/// Whether a link drops packets all the time.
+/// Detects that a link drops packets continually.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trouble {
     since: Time,
     seen: u64,
-    /// Periods with drops, in a row and in all.
+    /// Periods with drops: in a row, and in total.
     row: u32,
     all: u64,
 }
 
 impl Trouble {
-    /// The link has dropped `drops` packets by now.
+    /// Reports that the link has dropped `drops` packets by now.
     pub fn look(&mut self, now: Time, drops: u64) {
         if now.saturating_sub(self.since) < PERIOD {
             return;
@@ -160,14 +170,14 @@ impl Trouble {
         self.since = now;
     }
 
-    /// It does.
+    /// Whether the link is in trouble.
     #[must_use]
     pub fn lasts(&self) -> bool {
         self.row >= TROUBLED_PERIODS
     }
 }
 
-/// RTTs that flows which passed a test have named: what others are believed.
+/// RTTs stated by proven flows, which bound the RTTs of others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Witnesses {
     longest: Time,
@@ -176,7 +186,7 @@ pub struct Witnesses {
 }
 
 impl Witnesses {
-    /// A flow that named `rtt` has passed a test.
+    /// Notes the RTT of a flow that has passed a test.
     pub fn passed(&mut self, params: &Params, now: Time, rtt: Time) {
         if now >= self.until {
             self.before = self.longest;
@@ -186,72 +196,72 @@ impl Witnesses {
         self.longest = self.longest.max(rtt);
     }
 
-    /// The longest that is remembered; none before the first.
+    /// The longest RTT kept; `None` before the first.
     #[must_use]
     pub fn longest(&self) -> Option<Time> {
         Some(self.longest.max(self.before)).filter(|rtt| *rtt > Time::ZERO)
     }
 }
 
-/// How far the test of a flow has come.
+/// Phase of a flow's test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It is not tested.
+    /// The flow is not under test.
     Watch,
-    /// It is given nothing more.
+    /// The flow gets no more increases.
     Hold,
-    /// Its rate is taken.
+    /// Its reference rate is measured.
     Refer,
-    /// It is told to halve.
+    /// The flow is told to halve its rate.
     Tell,
-    /// Its rate is taken again.
+    /// Its rate is measured again.
     Judge,
-    /// It has failed.
+    /// The flow has failed and is isolated.
     Isolate,
 }
 
-/// One flow.
+/// State of one flow.
 #[derive(Clone, Debug)]
 pub struct Flow {
     phase: Phase,
     since: Time,
-    /// When the phase ends; none before the first packet.
+    /// When the phase ends; `None` before the first packet.
     until: Option<Time>,
-    /// Bytes in this phase.
+    /// Bytes that arrived in this phase.
     bytes: u64,
     /// T.
     round: Time,
-    /// The longest round trip that was named since the last watch began, and in the one before.
+    /// The longest round trip stated since the last watch began, and in the watch before.
     named: Time,
     named_before: Time,
-    /// The rate of the last phase that has ended, bytes/s.
+    /// Rate in the last complete phase, bytes/s.
     last_rate: f64,
-    /// The RTT that it named when it last passed; zero if it never has.
+    /// The RTT that the flow stated when last proven; zero if it never was, or has failed since.
     passed: Time,
-    /// Isolation has ended, and no test has ended since.
+    /// The flow is on probation.
     probation: bool,
-    /// What speaks for it since its last failure, up to `PROOF`.
+    /// Credit since the last failure, up to `PROOF`.
     credit: u32,
-    /// How many packets the link had dropped when the test began, and isolation had held back of this flow when its judgement did.
+    /// Packets that the link had dropped when the test began, and packets of this flow held back when Judge began.
     test_drops: u64,
     judge_held: u64,
-    /// How many isolation has held back.
+    /// Number of packets of this flow held back.
     held: u64,
-    /// Some were since it was last proven.
+    /// Packets were held back since the flow was last proven.
     marked: bool,
-    /// Not tested before.
+    /// The next test begins no earlier.
     rest_until: Time,
     /// `r_0`, bytes/s.
     reference: f64,
     failures: u32,
-    /// RCP: the most that it was told in this phase and the one before, bytes/s.
+    /// RCP: the highest rate that the flow was told in this phase and in the one before, bytes/s.
     told: f64,
     told_before: f64,
-    /// The most that it may send while isolated, bytes/s; infinite before the first time.
+    /// Allowance while isolated, bytes/s; infinite before the first isolation.
     allowed: f64,
-    /// How many bad periods of the link it has been slowed down for.
+    /// Number of the link's periods with drops for which the allowance has been halved.
     eased: u64,
-    /// Bytes that it may send while isolated, and when that was so.
+    /// Tokens of the bucket in bytes, and when they were last computed.
     tokens: f64,
     tokens_at: Time,
     tests: u64,
@@ -291,7 +301,7 @@ impl Default for Flow {
     }
 }
 
-/// What an allowance of so many bytes/s lets go on at once.
+/// Depth in bytes of the bucket of an allowance in bytes/s.
 fn depth(allowed: f64) -> f64 {
     (allowed * BUCKET_S).max(MIN_BUCKET_BYTES)
 }
@@ -304,7 +314,7 @@ impl Flow {
         self.bytes = 0;
     }
 
-    /// A watch begins, and with it another T.
+    /// Begins a watch with a new T.
     fn watch(&mut self, now: Time) {
         self.round = match self.named.max(self.named_before) {
             Time::ZERO => UNKNOWN_ROUND,
@@ -316,7 +326,7 @@ impl Flow {
         self.enter(Phase::Watch, now, lasts);
     }
 
-    /// One of its packets leaves. What the packet is to carry is asked after this.
+    /// Takes a departing packet of the flow. Call this before asking what the packet may carry.
     pub fn on_packet(&mut self, params: &Params, packet: &Packet) {
         let now = packet.now;
         let unknown = self.named.max(self.named_before) == Time::ZERO;
@@ -324,7 +334,7 @@ impl Flow {
         self.named = self.named.max(rtt);
         let told_now = packet.told.map_or(0.0, Rate::bytes_per_sec);
         self.told = self.told.max(told_now);
-        // What a watch of an unknown flow would wait for has come.
+        // The first stated RTT restarts the watch, which began with an unknown T.
         let named = unknown && self.phase == Phase::Watch && rtt > Time::ZERO;
         if self.until.is_none() || named {
             self.watch(now);
@@ -339,11 +349,11 @@ impl Flow {
         self.bytes += u64::from(packet.bytes);
     }
 
-    /// The phase has ended; its `rate`, and the most that the flow was told, bytes/s.
+    /// Ends the phase. `rate` is the phase's rate and `told` the highest rate that the flow was told, in bytes/s.
     fn advance(&mut self, params: &Params, packet: &Packet, rate: f64, told: f64) {
         let now = packet.now;
         let round = self.round;
-        // A marked flow is told to stay below `heavy`.
+        // A marked flow is limited to `heavy`, so that it counts as heavy from half of that.
         let least = params.heavy.bytes_per_sec() / if self.marked { 2.0 } else { 1.0 };
         let heavy = rate >= least;
         self.last_rate = rate;
@@ -412,14 +422,14 @@ impl Flow {
         }
     }
 
-    /// It is told to halve `reference`, bytes/s.
+    /// Begins Tell: the flow is told to halve `reference`, in bytes/s.
     fn tell(&mut self, now: Time, reference: f64) {
         self.reference = reference;
         self.tests += 1;
         self.enter(Phase::Tell, now, self.round * 2 + GRACE); // deviation 3
     }
 
-    /// Something speaks for it. With enough, a failure is forgotten; without failures it is free.
+    /// Adds credit. A full credit removes one failure; without failures the flow is free.
     fn credit(&mut self, credit: u32) {
         self.credit = (self.credit + credit).min(PROOF);
         if self.credit < PROOF {
@@ -447,19 +457,20 @@ impl Flow {
         self.enter(Phase::Isolate, now, params.isolate);
     }
 
-    /// `r` so far in this phase, bytes/s.
+    /// `r` of this phase so far, bytes/s.
     fn rate(&self, now: Time) -> f64 {
         self.bytes as f64 / now.saturating_sub(self.since).max(Time::from_nanos(1)).as_secs_f64()
     }
 
-    /// RCP: the most that its packets are to carry; none while it is not being told anything.
+    /// RCP: the highest rate that the flow's packets may carry; `None` outside of Tell and Judge.
     #[must_use]
     pub fn most_told(&self) -> Option<Rate> {
         matches!(self.phase, Phase::Tell | Phase::Judge)
             .then(|| Rate::from_bytes_per_sec(self.reference / 2.0))
     }
 
-    /// XCP: the most that its packet of `bytes` is to carry, a change of throughput in bytes/s; none while it is not tested.
+    /// XCP: the largest change of throughput that a packet of `bytes` may carry, in bytes/s; `None` if the flow is
+    /// neither under test nor on probation.
     #[must_use]
     pub fn most_change(&self, now: Time, bytes: u32) -> Option<f64> {
         match self.phase {
@@ -471,8 +482,9 @@ impl Flow {
         }
     }
 
-    /// The most that its packet of `bytes`, which leaves now, is to tell it. A marked flow is to stay within its bucket, so that it can be
-    /// tested if it obeys: it grows by half in a round trip, and not at all once half of its bucket is used up.
+    /// Upper bounds of the feedback in a packet of `bytes` that leaves now. A marked flow should stay within its
+    /// bucket, so that it can be tested if it obeys. It may grow by half in a round trip, and not at all once half of
+    /// its bucket is empty.
     #[must_use]
     pub fn told(&self, params: &Params, now: Time, bytes: u32) -> Told {
         let heavy = params.heavy;
@@ -486,33 +498,34 @@ impl Flow {
         Told { rate, change }
     }
 
-    /// Whether it is isolated, or on probation: [`Self::admits`] says what of it goes on.
+    /// Whether the flow is isolated or on probation, in which case [`Self::admits`] limits it.
     #[must_use]
     pub fn is_isolated(&self) -> bool {
         self.phase == Phase::Isolate || self.probation
     }
 
-    /// Whether enough speaks for it, and nothing since against it.
+    /// Whether the flow is proven.
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.credit >= PROOF
     }
 
-    /// What its packets are believed.
+    /// Bounds of what the flow's headers may state.
     #[must_use]
     pub fn belief(&self, witnesses: &Witnesses) -> Belief {
         let most_rtt = witnesses.longest().map(|longest| self.passed.max(longest) * MOST_RTT);
         Belief { most_rtt, least_rate: self.last_rate / MOST_FLOWS }
     }
 
-    /// The RTT that it named when it was last proven; none if it never was, or has failed since.
+    /// The RTT that the flow stated when last proven; `None` if it never was, or has failed since.
     #[must_use]
     pub fn passed(&self) -> Option<Time> {
         Some(self.passed).filter(|rtt| *rtt > Time::ZERO)
     }
 
-    /// Whether its packet may go on, by a token bucket of 100 ms. An isolated flow has its allowance. A flow that is not proven has
-    /// `heavy` while the link is in trouble, and from then on; one that sends more goes on probation.
+    /// Whether a packet of the flow may pass, by a token bucket of 100 ms. An isolated flow has its allowance. An
+    /// unproven flow has `heavy` while the link is in trouble, and also later once it is marked. It goes on probation
+    /// if it sends more.
     pub fn admits(&mut self, params: &Params, now: Time, bytes: u32, trouble: &Trouble) -> bool {
         let heavy = params.heavy.bytes_per_sec();
         let isolated = self.is_isolated();
@@ -523,7 +536,7 @@ impl Flow {
             }
         }
         if self.eased != trouble.all {
-            // Deviation 8; without a verdict no further than it can be tested at.
+            // Deviation 8. Without a failure the allowance stays at a rate at which the flow can still be tested.
             let least = heavy / if self.failures > 0 { 8.0 } else { 2.0 };
             self.allowed = self.allowed.min((self.allowed / 2.0).max(least));
             self.eased = trouble.all;
@@ -541,7 +554,7 @@ impl Flow {
         within
     }
 
-    /// Whether the bucket of `allowed` bytes/s has a packet's tokens, which are then gone.
+    /// Takes a packet's tokens from the bucket of `allowed` bytes/s, if it has enough.
     fn takes(&mut self, now: Time, bytes: u32, allowed: f64) -> bool {
         let passed = now.saturating_sub(self.tokens_at).as_secs_f64().min(MAX_PAUSE_S);
         self.tokens = (self.tokens + passed * allowed).min(depth(allowed));
@@ -553,37 +566,38 @@ impl Flow {
         within
     }
 
-    /// How long a test that now begins may take, and what it leaves behind: it counts as one of its source's for so long.
+    /// How long a test that begins now may take, with its aftermath. For this time it counts as one test of its
+    /// source.
     #[must_use]
     pub fn test_time(&self) -> Time {
         self.round * 12 + GRACE * 5
     }
 
-    /// How far its test has come.
+    /// Phase of the flow's test.
     #[must_use]
     pub const fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The rate `r_0` that it was last tested at.
+    /// The rate `r_0` of the last test.
     #[must_use]
     pub const fn reference(&self) -> Rate {
         Rate::from_bytes_per_sec(self.reference)
     }
 
-    /// T; none before the first packet.
+    /// T; `None` before the first packet.
     #[must_use]
     pub const fn round(&self) -> Option<Time> {
         if self.until.is_none() { None } else { Some(self.round) }
     }
 
-    /// When the running phase began, and what has come in it.
+    /// Start of the running phase, and the bytes that arrived in it.
     #[must_use]
     pub const fn running(&self) -> (Time, u64) {
         (self.since, self.bytes)
     }
 
-    /// Tests begun, failures in a row, and isolations so far.
+    /// Number of tests begun, failures on record, and isolations so far.
     #[must_use]
     pub const fn outcome(&self) -> (u64, u32, u64) {
         (self.tests, self.failures, self.isolations)

@@ -1,4 +1,4 @@
-//! The router's part of a link that it shares.
+//! Divides a link between a router law's own traffic and all other traffic.
 //!
 //! Dukkipati 2007, section 6.2.1, step C, every control update period `Tc`:
 //!
@@ -6,7 +6,7 @@
 //!   N_R, N_T   flows of both classes, by zombie lists                         (C.1)
 //!   w_R   = w_R - theta (r_R - r_T) / (r_R + r_T)     r = y / N               (C.2)
 //!   C_R   = max(C - y_T, C w_R)                                               (C.3)
-//!   Tc    > Tc* = (C_T - y_T) / (d y_T / dt)          the time that TCP needs to fill what it was given
+//!   Tc    > Tc* = (C_T - y_T) / (d y_T / dt)          the time that TCP needs to fill its allocation
 //! ```
 //!
 //! With [`Weights::Windows`] (PCP: Katabi and Handley 2001, section 4.2; XCP: Katabi, Handley, Rohrs 2002, section 8.2), every
@@ -15,22 +15,24 @@
 //! ```text
 //!   w_R   = w_R - k4 (cwnd_R - cwnd_T) / (cwnd_R + cwnd_T)                    2001: eq. 11; 2002: eqs. 11 and 12, kappa
 //!                                                                             cwnd_T by [`super::windows`]; k4, kappa is theta
-//!   C_R   = C - y_T,  and beside it the part C w_R                            PCP: SBW and PSBW are what either has to spare
+//!   C_R   = C - y_T,  and also the part C w_R                              PCP: SBW and PSBW are the spare bandwidth of each
 //!   C_R   = C w_R                                                             XCP: S_X = C_R - y_X, eq. 14
 //! ```
 //!
-//! `R` is the router's own protocol, `T` everything else; `y` input rate. `C_R` is the capacity that the router law
-//! works with, `w_R` and `w_T = 1 - w_R` the scheduler's weights.
+//! `R` is the router's own protocol, `T` all other traffic, and `y` the input rate. `C_R` is the capacity that the
+//! router law works with. `w_R` and `w_T = 1 - w_R` are the scheduler's weights.
 //!
 //! Deviations (thesis says / we do / because):
-//! 1. `w_R` has no first value and no bounds / 1/2, and within 1% and 99% / a class that has just begun has to be heard.
-//! 2. Nothing of a class without packets / the weights stay / the average rate of no flows is not defined.
+//! 1. `w_R` has no first value and no bounds / it starts at 1/2 and stays within 1% and 99% / a class that has just
+//!    begun must get some service.
+//! 2. Nothing on a class without packets / the weights stay / the average rate of no flows is undefined.
 //! 3. `C_T` is what TCP was allocated / it is `C w_T` / with `C - C_R` of (C.3) it would never exceed `y_T`, and `Tc*`
 //!    would be zero.
-//! 4. `Tc` above `Tc*` / the next period is the larger of `Tc*` and `min_interval`, at most `max_interval`; it is
+//! 4. `Tc` is above `Tc*` / the next period is the larger of `Tc*` and `min_interval`, at most `max_interval`; it is
 //!    `min_interval` while TCP has its share or does not grow / there is nothing to wait for then.
-//! 5. `w_R` moves whenever the rates differ / not in favour of a class that sends less than half of its share / flows that
-//!    end, or are held up elsewhere, would drive it to its bound, and the class that does fill the link would starve.
+//! 5. `w_R` moves whenever the rates differ / it does not move in favour of a class that sends less than half of its
+//!    share / flows that end or are limited elsewhere would drive it to its bound, and the class that fills the link
+//!    would starve.
 
 use super::windows::Windows;
 use super::zombies::Zombies;
@@ -38,49 +40,49 @@ use super::{CLASSES, OTHER, OWN, Params, Weights};
 use crate::router::{OwnFlows, Room};
 use crate::units::{Rate, Time};
 
-/// Bounds of a class's weight.
+/// Least weight of a class; the largest is 1 minus this.
 const LEAST_WEIGHT: f64 = 0.01;
 
-/// A class that sends less than this part of its share gets no more: half of it is what TCP's saw-tooth leaves.
+/// A class that sends less than this part of its share gets no more. TCP's saw-tooth falls to half of its share.
 const IN_USE: f64 = 0.5;
 
-/// What is known of one class.
+/// State of one class.
 #[derive(Clone, Debug)]
 struct Class {
     zombies: Zombies,
     /// Bytes that arrived in this period.
     bytes: f64,
-    /// Bytes/s of the last period.
+    /// Input rate of the last period, bytes/s.
     rate: f64,
-    /// Flows of the last period.
+    /// Estimated number of flows in the last period.
     flows: f64,
 }
 
-/// The law's state on one link.
+/// State of the law on one link.
 #[derive(Clone, Debug)]
 pub struct Split {
     params: Params,
     /// Bytes/s.
     capacity: f64,
     classes: [Class; CLASSES],
-    /// What is known of TCP's window, where weights go by windows.
+    /// Estimate of TCP's window, where weights follow windows.
     windows: Option<Windows>,
-    /// What the router law works with there.
+    /// The capacity that the router law works with there.
     room: Room,
-    /// What the router law knows of its flows.
+    /// The router law's estimates of its own flows.
     own_flows: Option<OwnFlows>,
     /// `w_R`.
     weight: f64,
     /// `C_R`, bytes/s.
     own_capacity: f64,
-    /// `Tc`: the period that is running.
+    /// `Tc`: length of the running period.
     interval: Time,
-    /// When it began.
+    /// Start of the running period.
     began: Time,
 }
 
 impl Split {
-    /// The law on a link of `capacity` on which nothing has been seen, from [`Time::ZERO`] on.
+    /// Creates the law for a link of `capacity`, with its first period from [`Time::ZERO`] on.
     #[must_use]
     pub fn new(params: &Params, capacity: Rate) -> Self {
         let class = Class {
@@ -103,7 +105,7 @@ impl Split {
         }
     }
 
-    /// The same for a router law that works with `room` where weights go by windows.
+    /// Sets the capacity that the router law works with where weights follow windows.
     #[must_use]
     pub fn with_room(mut self, room: Room) -> Self {
         self.room = room;
@@ -111,7 +113,7 @@ impl Split {
         self
     }
 
-    /// The same, going on at `now` with the own class's weight of before, or with one that was chosen; within its bounds.
+    /// Creates the law at `now` with a given weight of the own class, clamped to its bounds.
     #[must_use]
     pub fn resume(params: &Params, capacity: Rate, own_weight: f64, now: Time) -> Self {
         let weight = own_weight.clamp(LEAST_WEIGHT, 1.0 - LEAST_WEIGHT);
@@ -119,13 +121,13 @@ impl Split {
         Self { weight, own_capacity: fresh.capacity * weight, began: now, ..fresh }
     }
 
-    /// The link's capacity is `capacity` from now on.
+    /// Sets the link's capacity.
     pub fn set_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity.bytes_per_sec();
         self.divide();
     }
 
-    /// A packet of `size` bytes of `flow` arrived, whether or not it is then dropped; `uniform` draws from `[0, 1)`.
+    /// Takes an arriving packet of `size` bytes of `flow`, even if it is then dropped. `uniform` draws from `[0, 1)`.
     #[inline]
     pub fn on_arrival(&mut self, class: usize, flow: u64, size: u32, uniform: impl FnMut() -> f64) {
         if let Some(windows) = self.windows.as_mut().filter(|_| class == OTHER) {
@@ -136,29 +138,29 @@ impl Split {
         class.zombies.on_arrival(flow, uniform);
     }
 
-    /// A packet of the class was dropped or marked.
+    /// Notes that a packet of the class was dropped or marked.
     pub fn on_loss(&mut self, class: usize) {
         if let Some(windows) = self.windows.as_mut().filter(|_| class == OTHER) {
             windows.on_loss();
         }
     }
 
-    /// What the router law knows of its own flows now.
+    /// Sets the router law's estimates of its own flows.
     pub fn set_own_flows(&mut self, flows: Option<OwnFlows>) {
         self.own_flows = flows;
     }
 
-    /// What somebody else has counted of a class: `bytes` that arrived, packets `compared` with a zombie list and those
-    /// `found` in it.
+    /// Adds counts of a class that were made elsewhere: `bytes` that arrived, packets `compared` with a zombie list,
+    /// and those `found` in it.
     pub fn on_counts(&mut self, class: usize, bytes: u64, compared: u64, found: u64) {
         let class = &mut self.classes[class];
         class.bytes += bytes as f64;
         class.zombies.on_counts(compared, found);
     }
 
-    /// The running period has ended at `now`; returns when the next one does.
+    /// Ends the running period at `now`. Returns when the next one ends.
     pub fn on_timer(&mut self, now: Time) -> Time {
-        // What has passed, as a kernel's timers are late.
+        // Uses the elapsed time, because a kernel's timers are late.
         let seconds = now.saturating_sub(self.began).max(Time::from_micros(1)).as_secs_f64();
         self.began = now;
         let before = self.classes[OTHER].rate;
@@ -197,7 +199,7 @@ impl Split {
         now.saturating_add(self.interval)
     }
 
-    /// C.3, with what the last period saw.
+    /// Computes `C_R` (C.3) from the rates of the last period.
     fn divide(&mut self) {
         let left = self.capacity - self.classes[OTHER].rate;
         let part = self.capacity * self.weight;
@@ -214,7 +216,7 @@ impl Split {
         self.interval
     }
 
-    /// `C`: what the link can carry.
+    /// `C`: the link's capacity.
     #[must_use]
     pub fn capacity(&self) -> Rate {
         Rate::from_bytes_per_sec(self.capacity)
@@ -226,7 +228,8 @@ impl Split {
         Rate::from_bytes_per_sec(self.own_capacity)
     }
 
-    /// The own class's part of the link, and the link's capacity, where weights go by windows and the law has more than it.
+    /// The own class's part of the link, and the link's capacity, where weights follow windows and the law works with
+    /// [`Room::Leftover`].
     #[must_use]
     pub fn own_part(&self) -> Option<(Rate, Rate)> {
         let rate = Rate::from_bytes_per_sec;
@@ -234,7 +237,7 @@ impl Split {
         beside.then(|| (rate(self.capacity * self.weight), rate(self.capacity)))
     }
 
-    /// `Tc`: how long the running period is to last.
+    /// `Tc`: length of the running period.
     #[must_use]
     pub fn interval(&self) -> Time {
         self.interval
@@ -246,7 +249,8 @@ impl Split {
         [self.weight, 1.0 - self.weight]
     }
 
-    /// What part of the link each class may expect: its weight, and more if the other leaves more. Within 1% and 1.
+    /// Share of the link that each class may expect: its weight, or more if the other class leaves more. From 1% to
+    /// 1.
     #[must_use]
     pub fn shares(&self) -> [f64; CLASSES] {
         let left_by = |class: usize| 1.0 - self.classes[class].rate / self.capacity;

@@ -1,19 +1,19 @@
 //! Weighted fair queueing between the classes of a link.
 //!
 //! ```text
-//!   tag = max(tag of the class's packet before, v) + size / weight      on arrival
-//!   next is the smallest tag; v is the tag of the packet in transmission
+//!   tag = max(tag of the class's previous packet, v) + size / weight    on arrival
+//!   the smallest tag is next; v is the tag of the packet in transmission
 //! ```
 //!
 //! Deviations:
 //! 1. Parekh and Gallager's virtual time follows a fluid server. We take the tag in transmission (self-clocked fair
-//!    queueing, Golestani 1994): it needs no knowledge of the capacity, which may vary, and two backlogged classes stay
+//!    queueing, Golestani 1994): it does not need the capacity, which may vary, and two backlogged classes stay
 //!    within `L/w_1 + L/w_2` of each other for packets of at most `L`.
-//! 2. A packet keeps the tag that the weights of its arrival gave it.
+//! 2. A packet keeps its tag from the weights at its arrival.
 
 use std::collections::VecDeque;
 
-/// Tags of the packets that wait.
+/// Tags of the queued packets.
 #[derive(Clone, Debug)]
 pub struct Wfq {
     tags: Box<[VecDeque<f64>]>,
@@ -22,7 +22,7 @@ pub struct Wfq {
 }
 
 impl Wfq {
-    /// Nothing waits of any class.
+    /// Creates a scheduler with empty queues.
     #[must_use]
     pub fn new(classes: usize) -> Self {
         Self {
@@ -32,16 +32,16 @@ impl Wfq {
         }
     }
 
-    /// A packet of `size` bytes joins the queue of `class`.
+    /// Adds a packet of `size` bytes to the queue of `class`.
     pub fn enqueue(&mut self, class: usize, size: u32, weight: f64) {
         let tag = self.last[class].max(self.virtual_time) + f64::from(size) / weight;
         self.last[class] = tag;
         self.tags[class].push_back(tag);
     }
 
-    /// The class whose first packet is next, of those that wait.
+    /// Removes the packet that is sent next, and returns its class.
     pub fn pick(&mut self) -> Option<usize> {
-        // Of equal tags the lower class's.
+        // At equal tags the lower class is first.
         let mut next: Option<(usize, f64)> = None;
         for (class, tags) in self.tags.iter().enumerate() {
             if let Some(tag) = tags.front().filter(|tag| next.is_none_or(|(_, least)| **tag < least)) {
@@ -51,7 +51,7 @@ impl Wfq {
         let (class, _) = next?;
         self.virtual_time = self.tags[class].pop_front()?;
         if self.tags.iter().all(VecDeque::is_empty) {
-            // Nothing waits: the classes owe each other nothing, and tags need not grow for ever.
+            // All queues are empty: reset the tags, so that they do not grow for ever.
             self.last.fill(0.0);
             self.virtual_time = 0.0;
         }

@@ -1,4 +1,4 @@
-//! The mean window of the TCP flows of a class, by what its queue loses.
+//! Estimates the mean window of a class's TCP flows from the losses of its queue.
 //!
 //! Katabi and Handley 2001, section 4.2, and Katabi, Handley, Rohrs 2002, equation 10, for the weights of [`super::split`]:
 //!
@@ -8,25 +8,25 @@
 //! ```
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Both papers print one root over the whole denominator / over its first term alone / as TCP's equation has it in TFRC,
-//!    which both name (RFC 5348, section 3.1, with b = 1 and t_RTO = 4 R); p = 0.01 would else give 8.4 packets, not 11.2.
-//! 2. p is the drop rate of the queue / one over the mean of the last eight numbers of packets between losses, as TFRC
-//!    takes it, which the paper names / in an estimation interval there are a few drops or none, and with p = 0 a window
-//!    has no bound.
-//! 3. A mark counts as a drop / the paper's TCP has no ECN; one that has halves its window for either.
+//! 1. Both papers print one root over the whole denominator / the root covers only its first term / TCP's equation in
+//!    TFRC, which both cite, has this form (RFC 5348, section 3.1, with b = 1 and t_RTO = 4 R); p = 0.01 would
+//!    otherwise give 8.4 packets, not 11.2.
+//! 2. p is the drop rate of the queue / it is one over the mean of the last eight loss intervals, as in TFRC, which
+//!    the paper cites / an estimation interval has few drops or none, and with p = 0 a window has no bound.
+//! 3. The paper's TCP has no ECN / a mark counts as a drop / a TCP with ECN halves its window for either.
 
-/// How many loss intervals count, and how much each, the newest first (RFC 5348, section 5.4).
+/// Weights of the loss intervals, the newest first (RFC 5348, section 5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 
-/// What a class's queue has let through and lost.
+/// Packets and losses of a class's queue.
 #[derive(Clone, Debug)]
 pub struct Windows {
-    /// Packets between losses, the newest first; as many as there are.
+    /// Packets between losses, the newest first; `known` of them are valid.
     intervals: [f64; WEIGHTS.len()],
     known: usize,
     /// Packets since the last loss.
     since: f64,
-    /// Mean size of the packets, bytes, and how many it is over.
+    /// Mean size of the packets in bytes, and the number of packets behind it.
     packet_bytes: f64,
     packets: f64,
 }
@@ -37,11 +37,11 @@ impl Default for Windows {
     }
 }
 
-/// Over so many packets the mean size forgets.
+/// Averaging length of the mean size in packets.
 const SIZES: f64 = 1000.0;
 
 impl Windows {
-    /// A packet of the class arrived, whether or not it is then lost.
+    /// Takes an arriving packet of the class, even if it is then dropped.
     #[inline]
     pub fn on_arrival(&mut self, size: u32) {
         self.since += 1.0;
@@ -49,7 +49,7 @@ impl Windows {
         self.packet_bytes += (f64::from(size) - self.packet_bytes) / self.packets;
     }
 
-    /// It was lost, or marked.
+    /// Notes that the packet was dropped or marked.
     pub fn on_loss(&mut self) {
         self.intervals.rotate_right(1);
         self.intervals[0] = self.since.max(1.0);
@@ -57,7 +57,7 @@ impl Windows {
         self.since = 0.0;
     }
 
-    /// p: one over the mean loss interval, from 0, where nothing has been lost, to 1.
+    /// p: one over the mean loss interval, from 0, before any loss, to 1.
     #[must_use]
     pub fn loss_rate(&self) -> f64 {
         if self.known == 0 {
@@ -66,7 +66,7 @@ impl Windows {
         let (mut with, mut without, mut weights) = (0.0, 0.0, 0.0);
         let mut newer = self.since;
         for (weight, interval) in WEIGHTS.iter().zip(&self.intervals[..self.known]) {
-            // The interval that is still open counts where it makes the mean longer.
+            // The open interval counts if it makes the mean longer.
             with += weight * newer;
             without += weight * interval;
             weights += weight;
@@ -75,7 +75,7 @@ impl Windows {
         weights / f64::max(with, without)
     }
 
-    /// The mean window, bytes; infinite while nothing has been lost.
+    /// The mean window in bytes; infinite before the first loss.
     #[must_use]
     pub fn window(&self) -> f64 {
         let p = self.loss_rate();

@@ -1,4 +1,4 @@
-//! How many flows there are, from a list of recently seen ones.
+//! Estimates the number of flows from a list of recently seen ones.
 //!
 //! Dukkipati 2007, section 6.2.1 step C.1, after SRED (Ott, Lakshman and Wong 1999). Each arriving packet is compared
 //! with a random entry of a short list of flow identifiers. A packet of one of `N` equal flows finds its own with
@@ -8,16 +8,17 @@
 //!   N = packets compared / packets that found their flow
 //! ```
 //!
-//! Of flows with unequal shares `p_i` it gives `1 / sum(p_i^2)`: a flow counts by how much it sends.
+//! For flows with unequal shares `p_i` the estimate is `1 / sum(p_i^2)`: a flow counts by its share of the packets.
 //!
 //! Deviations (thesis says / we do / because):
-//! 1. A packet overwrites an entry with probability p / only one that did not find its flow does / as in SRED; which
-//!    entries the list has in the long run is the same.
-//! 2. The probability is that of being in the list / of being a random entry of it / else it would be one as soon as the
-//!    list has room for all flows; SRED means this.
-//! 3. Counts of an interval / to them half of the counts before / one interval of a slow link sees too few hits.
+//! 1. A packet overwrites an entry with probability p / only a packet that did not find its flow does so / SRED does
+//!    the same, and the long-run contents of the list are equal.
+//! 2. The probability is that of a flow being in the list / it is that of being a random entry of the list /
+//!    otherwise it would be one as soon as the list has room for all flows; SRED means this too.
+//! 3. Only the counts of an interval are used / half of the earlier counts is added / one interval of a slow link
+//!    sees too few hits.
 
-/// The flows of one class.
+/// Zombie list of one class.
 #[derive(Clone, Debug)]
 pub struct Zombies {
     list: Vec<u64>,
@@ -28,14 +29,14 @@ pub struct Zombies {
 }
 
 impl Zombies {
-    /// An empty list that will have `length` entries.
+    /// Creates an empty list for `length` entries.
     #[must_use]
     pub fn new(length: u32, overwrite: f64) -> Self {
         let length = length.max(1) as usize;
         Self { list: Vec::with_capacity(length), length, overwrite, compared: 0, found: 0 }
     }
 
-    /// A packet of `flow` arrived; `uniform` draws from `[0, 1)`.
+    /// Takes an arriving packet of `flow`. `uniform` draws from `[0, 1)`.
     #[inline]
     pub fn on_arrival(&mut self, flow: u64, mut uniform: impl FnMut() -> f64) {
         if !self.list.is_empty() {
@@ -52,15 +53,15 @@ impl Zombies {
         }
     }
 
-    /// Packets that were compared with a list elsewhere, and those that found their flow in it.
+    /// Adds the numbers of packets that were compared with a list elsewhere, and that found their flow in it.
     pub fn on_counts(&mut self, compared: u64, found: u64) {
         self.compared += compared;
         self.found += found;
     }
 
-    /// The number of flows, at least one; zero if nothing came since the last call. Begins a new interval.
+    /// The estimated number of flows, at least one if packets were compared, else zero. Begins a new interval.
     pub fn estimate(&mut self) -> f64 {
-        // No hit at all: as many flows as there were packets, and more is not known.
+        // Without a hit, the estimate is the number of packets, because nothing more is known.
         let flows = self.compared as f64 / self.found.max(1) as f64;
         self.compared /= 2;
         self.found /= 2;
