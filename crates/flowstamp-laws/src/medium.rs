@@ -1,4 +1,4 @@
-//! How long a packet's transmission takes: on links of a constant rate, of listed rates, and of recorded opportunities.
+//! Transmission times of packets on links with a constant rate, a list of rates, or recorded delivery opportunities.
 
 mod steps;
 mod trace;
@@ -15,22 +15,22 @@ use crate::units::{Rate, Time};
 pub enum Service {
     /// A constant rate.
     Constant(Wire),
-    /// Rates from instants on.
+    /// Rates that change at given instants.
     Steps(Box<Steps>),
     /// Recorded delivery opportunities.
     Trace(Box<Trace>),
-    /// An interface of a cell: who knows.
+    /// An interface of a radio cell, whose transmission times are computed elsewhere.
     Air,
 }
 
 impl Service {
-    /// A transmitter of constant rate, which is above zero.
+    /// Creates a transmitter of constant rate, which must be above zero.
     #[must_use]
     pub fn constant(rate: Rate) -> Self {
         Self::Constant(Wire::new(rate))
     }
 
-    /// When the transmission of `size` bytes ends that can begin at `start`. Starts never go back.
+    /// End of a transmission of `size` bytes that can begin at `start`. Successive starts must not decrease.
     #[inline(always)] // one multiplication, where the rate is constant
     pub fn finish(&mut self, start: Time, size: u32) -> Time {
         match self {
@@ -39,7 +39,7 @@ impl Service {
         }
     }
 
-    #[cold] // to the compiler: most links are not so
+    #[cold] // for the compiler: most links have a constant rate
     #[inline(never)]
     fn finish_of_varying(&mut self, start: Time, size: u32) -> Time {
         match self {
@@ -51,14 +51,14 @@ impl Service {
     }
 }
 
-/// What a link could carry.
+/// Capacity of a link over time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Capacity {
-    /// The same all the time.
+    /// A constant rate.
     Constant(Rate),
-    /// Rates from instants on.
+    /// Rates that change at given instants.
     Steps(Vec<(Time, Rate)>),
-    /// Recorded opportunities, and over how much of the past a router measures them.
+    /// Recorded opportunities, and the window of past time over which a router measures them.
     Trace(Box<Trace>, Time),
 }
 
@@ -90,7 +90,8 @@ impl Capacity {
         }
     }
 
-    /// The mean rate of a run of `duration`; of a trace the mean of one period, whatever part of it the run sees.
+    /// The mean rate of a run of `duration`. For a trace this is the mean of one period, whatever part of it the run
+    /// covers.
     #[must_use]
     pub fn mean_of_run(&self, duration: Time) -> Rate {
         match self {
@@ -112,7 +113,7 @@ impl Capacity {
         Self::Steps(steps)
     }
 
-    /// The transmitter.
+    /// The transmitter with this capacity.
     #[must_use]
     pub fn service(&self) -> Service {
         match self {
@@ -122,7 +123,7 @@ impl Capacity {
         }
     }
 
-    /// What a router knows of the capacity at `now`, and when to look again.
+    /// The capacity that a router knows at `now`, and when to look again.
     #[must_use]
     pub fn known_at(&self, now: Time) -> (Rate, Option<Time>) {
         match self {
@@ -132,7 +133,7 @@ impl Capacity {
                 (steps[next.saturating_sub(1)].1, steps.get(next).map(|(t, _)| *t))
             }
             Self::Trace(_, window) => {
-                // Before the first window is full, the first window stands for the past.
+                // Until the first window has passed, the first window replaces the past.
                 let end = now.max(*window);
                 (self.mean(end - *window, end), Some(end + *window / 5))
             }

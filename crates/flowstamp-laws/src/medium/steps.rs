@@ -1,23 +1,23 @@
-//! Rates from instants on.
+//! Rates that change at given instants.
 
 use crate::units::{Rate, Time};
 
-/// Rates from instants on.
+/// Rates that change at given instants.
 #[derive(Clone, Debug)]
 pub struct Steps {
     steps: Vec<(Time, Rate)>,
-    /// The step that the last transmission ended in; starts never go back, so nor does this.
+    /// Index of the step in which the last transmission ended. It never decreases, because starts do not.
     at: usize,
 }
 
 impl Steps {
-    /// From a list whose first instant is zero and whose instants rise.
+    /// Creates a transmitter from a list of rising instants, of which the first is zero.
     #[must_use]
     pub fn new(steps: Vec<(Time, Rate)>) -> Self {
         Self { steps, at: 0 }
     }
 
-    /// When the transmission of `size` bytes ends that can begin at `start`.
+    /// End of a transmission of `size` bytes that can begin at `start`.
     #[inline(never)]
     pub fn finish(&mut self, start: Time, size: u32) -> Time {
         let mut now = start;

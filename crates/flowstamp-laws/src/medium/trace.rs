@@ -10,16 +10,16 @@ pub const OPPORTUNITY_BYTES: u32 = 1500;
 pub struct Trace {
     /// Instants of opportunities in one period.
     opportunities: Vec<Time>,
-    /// After this the trace repeats.
+    /// The trace repeats after this time.
     period: Time,
-    /// The opportunity in use, counted over all repetitions, and what it can still carry.
+    /// The opportunity in use, counted over all repetitions, and the bytes that it can still carry.
     at: u64,
     left: u32,
 }
 
 impl Trace {
-    /// From instants in milliseconds, one per opportunity, rising and not empty; the last is the period, as in
-    /// Mahimahi, and above zero.
+    /// Creates a trace from instants in milliseconds, one per opportunity, rising and not empty. The last one is the
+    /// period, as in Mahimahi, and must be above zero.
     #[must_use]
     pub fn new(milliseconds: &[u64]) -> Self {
         Self {
@@ -37,17 +37,16 @@ impl Trace {
         Rate::from_bytes_per_sec(bytes / self.period.as_secs_f64())
     }
 
-    /// When opportunity `k`, counted over all repetitions, comes.
+    /// Time of opportunity `k`, counted over all repetitions.
     fn instant(&self, k: u64) -> Time {
         let n = self.opportunities.len() as u64;
         self.period * (k / n) + self.opportunities[(k % n) as usize]
     }
 
-    /// When the transmission of `size` bytes ends that can begin at `start`.
+    /// End of a transmission of `size` bytes that can begin at `start`.
     #[inline(never)]
     pub fn finish(&mut self, start: Time, size: u32) -> Time {
-        // What an opportunity could carry is lost to packets that come after it. A long idle time is skipped by
-        // whole periods first.
+        // Opportunities before `start` are lost. A long idle time is first skipped in whole periods.
         if self.instant(self.at) < start {
             let n = self.opportunities.len() as u64;
             let period = start.as_ps() / self.period.as_ps();
@@ -73,14 +72,14 @@ impl Trace {
         finish
     }
 
-    /// Bytes that could be carried in `(from, to]`; from the start of the run, in its first instant too.
+    /// Bytes that could be carried in `(from, to]`. At the start of the run its first instant is included.
     #[must_use]
     pub fn capacity_bytes(&self, from: Time, to: Time) -> f64 {
         let before = if from > Time::ZERO { self.count(from) } else { 0 };
         (self.count(to) - before) as f64 * f64::from(OPPORTUNITY_BYTES)
     }
 
-    /// Opportunities up to and with `t`.
+    /// Number of opportunities up to and including `t`.
     fn count(&self, t: Time) -> u64 {
         let periods = t.as_ps() / self.period.as_ps();
         let rest = Time::from_ps(t.as_ps() % self.period.as_ps());

@@ -1,4 +1,4 @@
-//! A constant rate.
+//! Transmitter of constant rate.
 
 use crate::units::{PS_PER_SEC, Rate, Time};
 
@@ -10,14 +10,14 @@ const FRACTION: u32 = 20;
 pub struct Wire(u64);
 
 impl Wire {
-    /// A transmitter of this rate, which is above zero.
+    /// Creates a transmitter of this rate, which must be above zero.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
         let ps_per_byte = 8.0 * PS_PER_SEC as f64 / rate.bps();
         Self((ps_per_byte * f64::from(1 << FRACTION) + 0.5) as u64)
     }
 
-    /// When the transmission of `size` bytes ends that begins at `start`.
+    /// End of a transmission of `size` bytes that begins at `start`.
     #[inline]
     #[must_use]
     pub fn finish(self, start: Time, size: u32) -> Time {
