@@ -1,4 +1,4 @@
-//! From a scenario to a laid-out network: links, routes, flows and arrival processes, all checked.
+//! Lays out the network of a scenario: links, routes, flows and arrival processes, all checked.
 
 mod applications;
 mod assumed;
@@ -31,7 +31,8 @@ use outages::{Demand, Outages};
 use paths::Core;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most samples of one quantity, and the most flows of a group, that a run may have: what memory holds.
+/// Maximum number of samples of one quantity in a run, which memory limits. Below it the maximum number of flows of a
+/// group, and of flows that arrive at random.
 const MOST_SAMPLES: u64 = 10_000_000;
 const MOST_FLOWS: u32 = 1_000_000;
 const MOST_WEB_FLOWS: f64 = 1e8;
@@ -42,7 +43,8 @@ fn error<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T> {
     Err(ScenarioError::new(key, message))
 }
 
-/// Refuses what a build without the feature `full` has not. What comes after it is not compiled into such a build either.
+/// Refuses what a build without the feature `full` does not have. Code after the call is not compiled into such a build
+/// either.
 #[inline(always)]
 fn of_full(key: impl Into<String>, what: &str) -> Result<()> {
     if cfg!(feature = "full") { Ok(()) } else { error(key, format!("this build has no {what}")) }
@@ -52,12 +54,13 @@ impl Network {
     /// Lays out the network of `loaded` with this seed.
     ///
     /// # Errors
-    /// Whatever cannot be: a rate of zero, no path, a start after the end.
+    /// If the network is invalid: a rate of zero, no path, a start after the end.
     pub fn new(loaded: &Loaded, seed: u64) -> Result<Self> {
         Self::within(loaded, seed, None)
     }
 
-    /// The same, refused before any memory is taken if the run may need more than `memory` bytes.
+    /// Like [`Self::new`], but refuses the network, before any memory is taken, if the run may need more than `memory`
+    /// bytes.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -89,7 +92,7 @@ impl Network {
 
 struct Builder<'a> {
     loaded: &'a Loaded,
-    /// What the run may have, bytes.
+    /// Memory that the run may use, bytes.
     memory: Option<u64>,
     scenario: &'a Scenario,
     seed: u64,
@@ -97,20 +100,20 @@ struct Builder<'a> {
     access: Vec<Access>,
     routes: Vec<u32>,
     cells: Vec<CellPlan>,
-    /// Of each cell's stations the node of the graph.
+    /// For each cell, the node of the graph of each station.
     nodes: Vec<Vec<usize>>,
     receivers: Vec<u32>,
-    /// Of each router link.
+    /// Propagation RTTs of the flows over each router link.
     rtts: Vec<PathRtts>,
-    /// Lists of flows by the number of their group, until it is placed.
+    /// Lists of flows by the number of their group. A list is removed when its group is placed.
     lists: BTreeMap<usize, Placed>,
-    /// Links that data take, and those that they might take beside others of the same cost.
+    /// Links that data take. `parallel` has the links that data could take beside others of the same cost.
     carries: BTreeSet<u32>,
     parallel: BTreeSet<u32>,
-    /// When links are down, and the flows whose routes follow that.
+    /// Outages. `demands` has the flows whose routes follow them.
     outages: Outages,
     demands: Vec<Demand>,
-    /// The links that the topology stands for, if it is not a dumbbell or a parking lot.
+    /// The topology as a graph, unless it is a dumbbell or a parking lot.
     graph: Option<Laid>,
 }
 
@@ -141,7 +144,7 @@ impl Builder<'_> {
         Ok(network)
     }
 
-    /// The first phase: links, cells and nodes, and what links alone can be wrong about.
+    /// The first phase: lays out links, cells and nodes, and checks them as far as that needs no flows.
     fn lay_out_core(&mut self) -> Result<Core> {
         let s = self.scenario;
         let laid = self.laid()?;
@@ -164,7 +167,7 @@ impl Builder<'_> {
         Ok(core)
     }
 
-    /// The last phase: flows, hosts and routes. Returns the longest round-trip propagation time.
+    /// The last phase: lays out flows, hosts and routes. Returns the longest propagation RTT.
     fn lay_out_flows(&mut self, core: &mut Core, network: &mut Network) -> Result<Time> {
         self.rtts = vec![PathRtts::default(); self.links.len()];
         let mut longest = Time::ZERO;
@@ -181,7 +184,7 @@ impl Builder<'_> {
         Ok(longest)
     }
 
-    /// Links that lie on ways of the least delay, beside others, and that no flow's data take.
+    /// The warning for links on equal-cost paths that carry no flow's data, if there are any.
     fn idle(&self) -> Option<String> {
         const NAMED: usize = 3;
         let idle: Vec<&u32> = self.parallel.difference(&self.carries).collect();

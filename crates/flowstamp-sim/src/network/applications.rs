@@ -1,4 +1,4 @@
-//! Applications of groups of flows: what may be asked of them, and the jitter of datagrams.
+//! Applications of groups of flows: checks, and the jitter of datagrams.
 
 use super::{Builder, Result, error, of_full};
 use crate::ScenarioError;
@@ -8,23 +8,23 @@ use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::transport::Agreed;
 use flowstamp_laws::units::{Rate, Time};
 
-/// Jitter that datagrams have by default, in times that the slowest link on their way takes for one.
+/// Default jitter of datagrams, in transmission times of one packet on the slowest link of their path.
 const JITTER_PACKETS: u64 = 8;
-/// The longest jitter.
+/// Maximum jitter.
 const LONGEST: Time = Time::from_secs(1);
 
-/// What a group's application comes to.
+/// The application of a group, resolved.
 pub(super) struct Produces {
-    /// What its flows produce by messages, or as datagrams.
+    /// The process that produces messages or datagrams.
     pub process: Option<Process>,
-    /// The constant rate of payload of flows with a window.
+    /// Constant rate of payload, for flows with a window.
     pub rate: Option<Rate>,
-    /// Up to so much later than it may does a packet leave.
+    /// Upper bound of the random delay before a packet leaves its host.
     pub send_jitter: Time,
 }
 
 impl Builder<'_> {
-    /// What the application of a group does that has been checked, whose data take these router links.
+    /// Resolves the application of a checked group whose data take these router links.
     pub(super) fn produces(&self, group: &FlowGroup, links: &[u32]) -> Result<Produces> {
         let process = self.process(group)?;
         if group.law.traits().datagrams {
@@ -40,20 +40,21 @@ impl Builder<'_> {
         Ok(Produces { process, rate, send_jitter: group.transport.send_jitter })
     }
 
-    /// What each of a group's flows produces, if there is an end to it.
+    /// The process of each flow of a group; `None` if it always has data to send.
     pub(super) fn process(&self, group: &FlowGroup) -> Result<Option<Process>> {
         Process::new(group, self.loaded)
             .map_err(|(k, m)| ScenarioError::new(format!("flows.{}.{k}", group.name), m))
     }
 
-    /// The jitter of datagrams: as the scenario has it, or by default of those with a beat [`JITTER_PACKETS`] times as long as the slowest link takes for
-    /// a packet.
+    /// The jitter of datagrams: the scenario's, or by default for a periodic process [`JITTER_PACKETS`] packet times of
+    /// the slowest link.
     ///
-    /// Floyd and Jacobson 1992 find one packet time S enough against phase effects. It does not make shares proportional. A place in a full
-    /// queue goes to the next packet that comes, and a flow does not compete with itself: at a distance t from one of its packets the density of its
-    /// others falls short of its rate. With a jitter J of a beat or more that is by (1 - t / J) / J, with a slower beat less. It matters up to t = S,
-    /// so that shares differ by S / J at the most: with one packet time a flow of 1 Mb/s beside one of 20 Mb/s gets 0.65 of its share of
-    /// 10 Mb/s, with four 0.91, with eight 0.98.
+    /// Floyd and Jacobson 1992 find one packet time S enough against phase effects, but it does not make shares
+    /// proportional. A place in a full queue goes to the next arriving packet, and a flow does not compete with itself.
+    /// At a distance t from one of its packets, the density of its other packets falls short of its rate. With a jitter
+    /// J of at least a period the shortfall is (1 - t / J) / J; with a longer period it is less. It matters up to t =
+    /// S, so shares differ by at most S / J. With one packet time, a flow of 1 Mb/s beside one of 20 Mb/s gets 0.65 of
+    /// its share of 10 Mb/s; with four 0.91, with eight 0.98.
     fn datagram_jitter(&self, group: &FlowGroup, process: Option<&Process>, links: &[u32]) -> Time {
         match group.jitter {
             Some(Jitter::None(_)) => return Time::ZERO,
@@ -67,12 +68,13 @@ impl Builder<'_> {
         }
     }
 
-    /// The jitter of datagrams of a process that take these router links, if the scenario does not say it.
+    /// The default jitter of a process's datagrams on these router links.
     pub(super) fn default_jitter(&self, process: &Process, links: &[u32]) -> Time {
         (self.slowest_packet_time(process.packet_bytes(), links) * JITTER_PACKETS).min(LONGEST)
     }
 
-    /// How long the slowest of some router links takes for a packet of so many bytes, rounded up to microseconds; zero where nothing is known of it.
+    /// Transmission time of a packet of `bytes` bytes on the slowest of these links, rounded up to microseconds; zero
+    /// if no rate is known.
     pub(super) fn slowest_packet_time(&self, bytes: f64, links: &[u32]) -> Time {
         let rates = links.iter().map(|link| self.mean_rate(&self.links[*link as usize].capacity));
         let slowest = rates.filter(|rate| rate.bps() > 0.0).min_by(|a, b| a.bps().total_cmp(&b.bps()));
@@ -80,7 +82,7 @@ impl Builder<'_> {
             .map_or(Time::ZERO, |rate| Time::from_micros((bytes / rate.bytes_per_sec() * 1e6).ceil() as u64))
     }
 
-    /// What may be asked of a group's application, apart from what the process itself refuses.
+    /// Checks a group's application, except what the process itself checks.
     pub(super) fn check_application(&self, group: &FlowGroup) -> Result<()> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         let name = group.law.name();
@@ -140,7 +142,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Whether a group's flows make up for losses at their end.
+    /// Whether a group's flows repair losses by count.
     fn counts(group: &FlowGroup) -> bool {
         Agreed::between(&group.transport, &group.law.traits()).recovery == Recovery::Count
     }

@@ -1,5 +1,5 @@
-//! What laws take for the RTT until packets carry one: the paths', where the scenario does not say. And what it says that is
-//! probably wrong: time constants, and gains with which no loop is stable.
+//! Values that laws use for the RTT until packets carry one: the paths' RTTs, where the scenario sets none. Also
+//! warnings about values that are probably wrong: time constants, and gains with which no loop is stable.
 
 use super::{Builder, Result};
 use crate::ScenarioError;
@@ -18,32 +18,32 @@ use std::collections::BTreeMap;
 /// A time constant this many times longer or shorter than the path's RTT is probably a mistake.
 const FAR_OFF: u64 = 10;
 
-/// As many different RTTs of a link's flows are told apart.
+/// Maximum number of different RTTs of a link's flows that are told apart.
 const MOST_RTTS: usize = 32;
 
-/// From about this ratio of RTTs on XCP's windows starve the flow with the longest, if they are sent at once: at 6 it had its share in 17 of 18
-/// set-ups, at 12 in none (docs/stability.md); ns-2's, too, from 10 on.
+/// Ratio of RTTs from which XCP's windows starve the flow with the longest RTT, if they are sent at once. At 6 it had
+/// its share in 17 of 18 set-ups, at 12 in none (docs/stability.md). ns-2's starves it, too, from 10 on.
 const FAR_APART: u64 = 10;
 
-/// Round-trip propagation times of some flows.
+/// Propagation RTTs of several flows.
 #[derive(Clone, Debug, Default)]
 struct Rtts {
     sum_ps: u64,
     count: u32,
-    /// How many have which; beyond [`MOST_RTTS`] those that came first.
+    /// Number of flows with each RTT; beyond [`MOST_RTTS`] only the RTTs that came first.
     each: BTreeMap<Time, u32>,
 }
 
-/// The round-trip propagation times of flows over a link.
+/// Propagation RTTs of the flows over a link.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathRtts {
-    /// Of those whose header its router writes into: first of those whose data pass, then of those whose acks do.
+    /// RTTs of flows whose header the router writes: first flows whose data pass, then flows whose acks do.
     own: [Rtts; 2],
-    /// Of those whose data pass, how many last and take all that they are given.
+    /// Of the flows whose data pass, the number of endless ones that take all the bandwidth they are given.
     lasting: u32,
-    /// The shortest of those whose data pass, and the longest of those that last and send a window at once.
+    /// The shortest RTT of flows whose data pass, and the longest of those that last and send a window at once.
     apart: [Option<Time>; 2],
-    /// Of all.
+    /// The longest RTT of all flows.
     longest: Time,
 }
 
@@ -63,28 +63,28 @@ impl PathRtts {
         }
     }
 
-    /// No flow's data or acks pass.
+    /// Whether no flow's data or acks pass.
     pub(super) fn is_unused(&self) -> bool {
         self.longest == Time::ZERO
     }
 
-    /// A flow's data or acks pass.
+    /// Takes note of a flow whose data or acks pass.
     pub(super) fn longest(&mut self, rtt: Time) {
         self.longest = self.longest.max(rtt);
     }
 
-    /// Those whose header the router writes into; of acks only where no data pass.
+    /// RTTs of flows whose header the router writes; those of acks only where no data pass.
     fn own(&self) -> Option<&Rtts> {
         self.own.iter().find(|own| own.count > 0)
     }
 
-    /// Their mean.
+    /// Mean RTT of these flows.
     fn mean(&self) -> Option<Time> {
         let own = self.own()?;
         Some(Time::from_ps(own.sum_ps / u64::from(own.count))).filter(|t| *t > Time::ZERO)
     }
 
-    /// Each, with the number of flows that have it; only their mean where they are too many.
+    /// Each RTT with the number of flows that have it; only the mean if there are too many.
     fn each(&self) -> Vec<(Time, u32)> {
         let Some((own, mean)) = self.own().zip(self.mean()) else { return Vec::new() };
         if own.each.values().sum::<u32>() == own.count && !own.each.contains_key(&Time::ZERO) {
@@ -95,13 +95,14 @@ impl PathRtts {
     }
 }
 
-/// Whether a time constant is far from the RTT that it stands for.
+/// Whether a time constant is far from the RTT for which it stands.
 fn far_off(given: Time, rtt: Time) -> bool {
     given * FAR_OFF < rtt || rtt * FAR_OFF < given
 }
 
-/// What to say of gains with which the loop is unstable. Of one RTT it is the switched system that tells, as `flowstamp stability` does (Dukkipati 2007, section 5.2): what is
-/// outside the linear region alone, as RCP's own gains are, comes to rest.
+/// The warning for gains with which the loop is unstable. For a single RTT the switched system decides, as in
+/// `flowstamp stability` (Dukkipati 2007, section 5.2). Gains outside only the linear stability region, as RCP's own
+/// are, still converge.
 fn unstable(gains: Gains, rtts: &[(Time, u32)]) -> Option<String> {
     let Gains { alpha, beta, shuffle } = gains;
     if let [(shortest, _), .., (longest, _)] = rtts
@@ -109,7 +110,7 @@ fn unstable(gains: Gains, rtts: &[(Time, u32)]) -> Option<String> {
     {
         let flows: Vec<_> = rtts.iter().map(|(rtt, count)| (f64::from(*count), rtt.as_secs_f64())).collect();
         let grows = |open: OpenLoop| open.unstable_roots(0.0) != Some(0);
-        // The queue stands or is empty: where both of its loops grow nothing rests.
+        // The queue is either backlogged or empty. The system is unstable where both of these loops are.
         let both = |alpha: f64| {
             Some(
                 grows(OpenLoop::of_flows(alpha, beta, shuffle, &flows)?)
@@ -132,7 +133,7 @@ fn unstable(gains: Gains, rtts: &[(Time, u32)]) -> Option<String> {
     })
 }
 
-/// The largest hundredth below `alpha` that is `right`, of what is right up to somewhere and then no more.
+/// The largest multiple of 0.01 below `alpha` for which `right` holds. It must hold up to some value and not above.
 fn largest(alpha: f64, right: impl Fn(f64) -> bool) -> Option<f64> {
     let (mut low, mut high) = (0, (alpha * 100.0).ceil() as u32);
     while high - low > 1 {
@@ -142,7 +143,7 @@ fn largest(alpha: f64, right: impl Fn(f64) -> bool) -> Option<f64> {
     (low > 0).then(|| f64::from(low) / 100.0)
 }
 
-/// What to say of an RCP router whose flows have less than a packet each in a round trip.
+/// The warning for an RCP router whose flows have less than a packet each per round trip.
 fn sparse(plan: &LinkPlan, rtts: &PathRtts, packet_bytes: f64) -> Option<String> {
     let (Header::Rcp, Capacity::Constant(rate)) = (plan.router.header(), &plan.capacity) else { return None };
     let rtt = rtts.mean()?;
@@ -156,7 +157,7 @@ fn sparse(plan: &LinkPlan, rtts: &PathRtts, packet_bytes: f64) -> Option<String>
     })
 }
 
-/// What to say of flows whose windows, sent at once, come in few of a router's control intervals.
+/// The warning for flows whose windows are sent at once and so arrive in few of a router's control intervals.
 fn bursts(rtts: &PathRtts) -> Option<String> {
     let [Some(shortest), Some(longest)] = rtts.apart else { return None };
     (shortest > Time::ZERO && longest >= shortest * FAR_APART).then(|| {
@@ -164,7 +165,8 @@ fn bursts(rtts: &PathRtts) -> Option<String> {
     })
 }
 
-/// What to say of a share whose weights go by less than a round trip. Its defaults are of 2 and 20 round trips of 100 ms.
+/// The warning for a share whose weights are measured over less than a round trip. Its defaults are 2 and 20 round
+/// trips of 100 ms.
 fn hasty_share(plan: &LinkPlan, rtt: Time) -> Option<String> {
     let given = plan.share.params()?.max_interval;
     (given < rtt).then(|| {
@@ -177,8 +179,8 @@ fn hasty_share(plan: &LinkPlan, rtt: Time) -> Option<String> {
     })
 }
 
-/// What to say of a police whose tests last longer than it takes into account. A test takes six round trips, for five of which a flow has half
-/// of its rate or gets no more.
+/// The warning for a police whose tests last longer than it assumes. A test takes six round trips; for five of them a
+/// flow has half of its rate or gets no more.
 fn hasty_police(plan: &LinkPlan, rtt: Time) -> Option<String> {
     const TESTS_APART: u64 = 30;
     let retest = plan.police?.retest;
@@ -197,14 +199,14 @@ fn hasty_police(plan: &LinkPlan, rtt: Time) -> Option<String> {
     })
 }
 
-/// What the routers and senders of one header say of the time that they must have in common.
+/// The values that routers and senders of one header give for the time that they must share.
 #[derive(Debug, Default)]
 struct Said {
     /// The parameter's name.
     name: &'static str,
-    /// Values, and who says so.
+    /// Values, each with the key that sets it.
     given: Vec<(Time, String)>,
-    /// Somebody leaves it open.
+    /// Some router or sender leaves the value open.
     open: bool,
     per_rtt: f64,
 }
@@ -223,8 +225,8 @@ impl Said {
 }
 
 impl Builder<'_> {
-    /// Sets the time that routers and senders of one header must have in common, where the scenario leaves it open: as others
-    /// have it, or else by the flows' RTTs.
+    /// Sets the time that routers and senders of one header must share, where the scenario leaves it open: to the value
+    /// that others have, or else by the flows' RTTs.
     pub(super) fn agree(&mut self, network: &mut Network) {
         for header in Header::ALL {
             let mut said = Said::default();
@@ -275,7 +277,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Sets what the scenario leaves open, and looks at what it does not.
+    /// Sets values that the scenario leaves open, and checks those that it sets.
     pub(super) fn assume(&mut self, network: &mut Network) -> Result<()> {
         let mut warnings = Warnings::default();
         for (plan, rtts) in self.links.iter_mut().zip(&self.rtts) {
@@ -291,7 +293,7 @@ impl Builder<'_> {
             warnings.look_at(plan, rtts, longest, self.scenario.packet.as_f64());
             warnings.time_constants(plan, rtts, longest, &mut network.assumed);
             warnings.longest_rtt(plan, longest, &mut network.assumed);
-            // What is assumed must go with what is given.
+            // Assumed values must be consistent with given ones.
             plan.queue
                 .check()
                 .map_err(|(k, m)| ScenarioError::new(format!("queue of {}: {k}", plan.name), m))?;
@@ -303,7 +305,7 @@ impl Builder<'_> {
     }
 }
 
-/// What to say of links: the kind of law and the message, and the links of which it is to be said.
+/// Warnings about links: the kind of law and the message, with the links to which they apply.
 #[derive(Default)]
 struct Warnings(BTreeMap<(&'static str, String), Vec<String>>);
 
@@ -312,7 +314,7 @@ impl Warnings {
         self.0.entry((kind, message)).or_default().push(link.to_owned());
     }
 
-    /// Looks at what does not fit the RTTs of a link's flows, of which nothing is left open.
+    /// Warns of given values that do not suit the RTTs of a link's flows.
     fn look_at(&mut self, plan: &LinkPlan, rtts: &PathRtts, longest: Option<Time>, packet_bytes: f64) {
         let router = [
             plan.router.traits().gains.and_then(|gains| unstable(gains, &rtts.each())),
@@ -366,7 +368,7 @@ impl Warnings {
         }
     }
 
-    /// Sets the longest RTT that a router law takes into account, if that is left open and the usual one is too short.
+    /// Sets the longest RTT for which a router law allows, if it is left open and the usual one is too short.
     fn longest_rtt(&mut self, plan: &mut LinkPlan, longest: Option<Time>, assumed: &mut Named<String>) {
         let Some((bound, longest)) = plan.router.open().longest_rtt.zip(longest) else { return };
         let name = bound.name;

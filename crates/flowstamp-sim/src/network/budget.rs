@@ -1,23 +1,24 @@
-//! How much memory a run may need, before any of it is taken.
+//! Upper bound of the memory of a run, computed before any of it is taken.
 //!
 //! ```text
-//!   program + links + flows and their hosts + packets on their way + samples + captured packets + files
+//!   program + links + flows and their hosts + packets in flight + samples + captured packets + files
 //! ```
 //!
-//! Sizes are those of the types, numbers follow from the scenario. All is counted as if it were there at once, from the layout to
-//! the tables that are written, and what grows by doubling as if it just had. What only the run can tell is bounded:
+//! Sizes are those of the types, and numbers follow from the scenario. All parts are counted as if they existed at
+//! once, from the layout to the tables that are written. A part that grows by doubling counts as if it had just
+//! doubled. Quantities that only the run determines are bounded:
 //!
-//! | what | at most |
+//! | quantity | upper bound |
 //! |---|---|
-//! | packets of flows with a window, on their way | twice what path and buffers hold and the first windows are; three times as many in each round trip |
-//! | in a buffer that is larger than that | what the path carries in the whole run: a window grows by no more than is acknowledged |
-//! | packets of applications with a rate, and of flows with a size | what they produce, twice what they transfer |
-//! | of flows that arrive at random | four times the mean size of those that are there, and what one alone may have |
-//! | datagrams | what is produced in a round trip, what buffers hold, and what is produced beyond an access link's rate |
-//! | packets that wait at a link | its buffer; what the flows over it have on their way |
-//! | flows of a list that are there at a time | until no link on their way has anything left to carry, 30 round trips and a second |
-//! | flows that arrive at random and are there at a time | all at a load of 1; below, those of 30 round trips and a second, and a queue's |
-//! | samples | the duration over the interval, of each series |
+//! | packets in flight of flows with a window | twice the capacity of path and buffers plus the first windows; growth by a factor of three per round trip |
+//! | the same with larger buffers | the packets that the path carries in the whole run: a window grows by at most what is acknowledged |
+//! | packets of applications with a rate, and of flows with a size | the packets produced; twice the packets transferred |
+//! | packets of flows that arrive at random | four times the mean size of the concurrent flows, and the packets that one alone may have |
+//! | datagrams | those produced in a round trip, those that buffers hold, and those produced beyond an access link's rate |
+//! | packets queued at a link | its buffer; the packets in flight of its flows |
+//! | concurrent flows of a list | those whose links are still busy, and then for 30 round trips and a second |
+//! | concurrent flows that arrive at random | all at a load of 1; below it, the arrivals of 30 round trips and a second, and those of a queue |
+//! | samples | duration divided by interval, for each series |
 
 mod spans;
 
@@ -50,40 +51,41 @@ use flowstamp_laws::units::{Rate, Time};
 use spans::Span;
 use std::collections::BTreeSet;
 
-/// The interpreter, its libraries and the engine: what a run of nothing takes.
+/// Memory of the interpreter, its libraries and the engine, bytes.
 const PROGRAM: f64 = 96e6;
-/// What grows does so by doubling.
+/// Growth factor of vectors.
 const GROWTH: f64 = 2.0;
-/// What is long is moved by the system as it grows, and takes memory as it is filled.
+/// Growth factor of long vectors, which the system moves when they grow and which take memory as they are filled.
 const LONG_GROWTH: f64 = 1.5;
-/// Ends of a flow, each with a link there and back.
+/// Access links per flow: both ends, one in each direction.
 const ACCESS_LINKS: f64 = 4.0;
-/// A row of the summary as text, in the copies that a reader takes, or as objects of Python: measured, 2.2 kB.
+/// A row of the summary as text, in the reader's copies, or as Python objects: measured, 2.2 kB.
 const ROW_TOLD: f64 = 2_500.0;
-/// Columns of the table of flows, and one as it is written.
+/// Columns of the table of flows, and one column while it is written.
 const ROW_COLUMNS: f64 = 21.0 * 8.0 + 16.0;
-/// One sample: its row, the row in the table that is made of it, and a column of that as it is written.
+/// One sample, bytes: its row, the row of the table made from it, and a column of that while it is written.
 const SAMPLE: f64 = ROW_OF_SERIES + 28.0 + 24.0;
-/// Its row: time, key and value, and where it is found by its key.
+/// Row of a sample, bytes: time, key, value, and the index by key.
 const ROW_OF_SERIES: f64 = 24.0;
-/// The most variables that the laws of a link report.
+/// Maximum number of variables that the laws of a link report.
 const VARIABLES: f64 = 32.0;
-/// Heaps of a link's laws: tables of flows, histories.
+/// Heap memory of a link's laws, bytes: tables of flows, histories.
 const LAWS: f64 = 2_048.0;
 
-/// What packet delays are counted in: they differ by a factor of some hundreds at most.
+/// Histogram of packet delays, bytes: delays differ by a factor of some hundreds at most.
 const HISTOGRAM: f64 = GROWTH * 8.0 * 128.0 * 16.0;
-/// What is kept of one.
+/// Curve kept of one histogram, bytes.
 const CURVE: f64 = size_of::<DelayCurve>() as f64 + 16.0 / STEP;
 
-/// A row of a list and its number in the order of starts, as the run has them and as a change in mid-run reads them anew.
+/// A row of a list and its number in the order of starts, bytes: in the run, and again when a change during the run
+/// re-reads the list.
 const LISTED: f64 = 3.0 * GROWTH * (size_of::<Listed>() + size_of::<u32>()) as f64;
 
 fn of<T>() -> f64 {
     size_of::<T>() as f64
 }
 
-/// One part of what a run may need.
+/// One part of the memory estimate.
 #[derive(Clone, Debug)]
 struct Part {
     bytes: f64,
@@ -91,24 +93,24 @@ struct Part {
     what: String,
 }
 
-/// What the flows of a group have on their way over one path, packets.
+/// Packets in flight of a group's flows over one path.
 struct Load {
     way: Vec<u32>,
     back: Vec<u32>,
     data: f64,
-    /// Acks that come of it, per second.
+    /// Acks per second that the data cause.
     acks_per_s: f64,
 }
 
-/// How many flows there are.
+/// Numbers of flows.
 struct Count {
-    /// Pairs of hosts.
+    /// Host pairs.
     pairs: f64,
-    /// In the whole run.
+    /// Flows in the whole run.
     all: f64,
-    /// At a time.
+    /// Concurrent flows.
     live: f64,
-    /// At a time, where those of a list are counted once for all pairs.
+    /// Concurrent flows, where those of a list are counted once for all pairs.
     together: f64,
     /// Rows of a list.
     rows: f64,
@@ -128,14 +130,14 @@ impl Budget {
 }
 
 impl Builder<'_> {
-    /// What the run may need; refused if that is more than `memory`.
+    /// Estimates the memory of the run; an error if it exceeds `memory`.
     pub(super) fn needs(&mut self, core: &Core) -> Result<Needs> {
-        // A page has what its browser gives it.
+        // In a web page the browser limits memory.
         if !cfg!(feature = "full") {
             return Ok(Needs::default());
         }
         let longest = self.longest(core);
-        // Where no flow has a path, laying them out says so.
+        // If no flow has a path, laying out the flows reports it.
         if longest > Time::ZERO {
             self.graph_buffers(longest)?;
         }
@@ -170,7 +172,7 @@ impl Builder<'_> {
         self.lists.get(&at).map_or(std::slice::from_ref(&group.law), |list| &list.flows.laws)
     }
 
-    /// Flows, their hosts and what these have on their way.
+    /// Adds flows, their hosts, and packets in flight.
     fn group_flows(&self, core: &Core, budget: &mut Budget) -> Vec<Load> {
         let mut loads = Vec::new();
         for (at, group) in self.scenario.flows.iter().enumerate() {
@@ -196,7 +198,7 @@ impl Builder<'_> {
                 let transfers = self.transfers(group, count.live, list.map(|list| (list, number)));
                 let [data, at_hosts] = self.on_their_way(group, laws, (count.live, transfers), &span, access);
                 let waits = (of::<InFlight>() + of::<SackBlocks>()) * GROWTH;
-                // A burst of all waits at one of a host's links at a time, and a link has room for two at the least.
+                // A burst of all packets waits at one link of a host at a time, and a ring has room for at least two.
                 under_way += waits * (2.0 * at_hosts + ACCESS_LINKS * 2.0 * count.pairs);
                 under_way += if group.law.traits().datagrams {
                     0.0
@@ -224,8 +226,8 @@ impl Builder<'_> {
         loads
     }
 
-    /// How many flows of a group, or of one pair of its list, there are. `listed` has how many of a list are there at a time: all, which
-    /// are counted with its first pair, and of each pair.
+    /// Numbers of flows of a group, or of one pair of its list. `listed` has the concurrent flows of a list: the total,
+    /// which counts with the first pair, and the number of each pair.
     fn count(
         &self,
         group: &FlowGroup,
@@ -248,7 +250,7 @@ impl Builder<'_> {
         Count { pairs, all, live, together: live, rows: 0.0 }
     }
 
-    /// What the ends of so many flows take, from the layout to the tables.
+    /// Memory of the ends of these flows, from the layout to the tables.
     fn bytes_at_hosts(
         &self,
         group: &FlowGroup,
@@ -277,7 +279,7 @@ impl Builder<'_> {
             + 3.0 * 4.0 * links
     }
 
-    /// How many flows arrive at random in the run, and how many of them are there at a time.
+    /// Number of flows that arrive at random in the run, and number of concurrent ones.
     fn arrivals(&self, group: &FlowGroup, span: &Span) -> Option<(f64, f64)> {
         let web = group.web.as_ref()?;
         let rtt_s = span.rtts[1].as_secs_f64();
@@ -287,7 +289,7 @@ impl Builder<'_> {
         let wire = sizes.mean_wire_bytes(s.payload(), s.header.get());
         let per_s = web.flows_per_s.or_else(|| web.load.map(|load| load.get() * slowest / wire))?;
         let duration_s = s.duration.as_secs_f64();
-        // Mostly short gaps and few long ones make more than their mean says.
+        // Many short gaps and few long ones give more arrivals than the mean gap suggests.
         let crowded = match web.arrivals {
             Arrivals::Poisson => 1.0,
             Arrivals::Pareto { shape } => (shape / (shape - 1.0)).clamp(1.0, 2.0),
@@ -302,12 +304,12 @@ impl Builder<'_> {
         Some((all, all.min(per_s * (30.0 * rtt_s + 1.0) + 100.0 / (1.0 - load) + 1000.0)))
     }
 
-    /// The most that the slowest of some links carries, bytes per second.
+    /// Peak rate of the slowest of these links, bytes per second.
     fn slowest(&self, links: &[u32]) -> f64 {
         links.iter().map(|link| self.peak(&self.links[*link as usize])).fold(f64::MAX, f64::min)
     }
 
-    /// The most that a link carries, bytes per second.
+    /// Peak rate of a link, bytes per second.
     pub(super) fn peak(&self, plan: &LinkPlan) -> f64 {
         match &plan.capacity {
             Capacity::Steps(steps) => steps.iter().map(|(_, rate)| rate.bytes_per_sec()).fold(0.0, f64::max),
@@ -315,8 +317,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Packets that so many flows of a group transfer that are there at a time, or that all of a pair of a list do, and what one alone may
-    /// have beside them; `None` of endless ones.
+    /// Packets that the concurrent flows of a group transfer, or all flows of a list's pair. The flag says whether one
+    /// flow alone may have more. `None` for endless flows.
     fn transfers(
         &self,
         group: &FlowGroup,
@@ -329,13 +331,13 @@ impl Builder<'_> {
         }
         match (group.size, group.web.as_ref().and_then(|web| self.sizes(web))) {
             (Some(size), _) => Some((flows * (2.0 * size.as_f64() / payload + 2.0), false)),
-            // Those that are there are larger than others, one of them much.
+            // Concurrent flows are larger than average, and one may be much larger.
             (None, Some(sizes)) => Some((flows * (4.0 * sizes.mean_bytes() / payload + 8.0), true)),
             (None, None) => None,
         }
     }
 
-    /// Packets that the flows of a group may have on their way, and of these at their hosts.
+    /// Packets that the flows of a group may have in flight, and how many of these at their hosts.
     fn on_their_way(
         &self,
         group: &FlowGroup,
@@ -354,7 +356,7 @@ impl Builder<'_> {
         let all = rate.map_or(f64::MAX, |rate| produced(rate, duration_s));
         if let (None, Some((per_s, each))) = (rate, self.most(group).filter(|_| group.law.traits().datagrams))
         {
-            // Bursts that meet, of packets that may be smaller.
+            // Bursts that coincide, of packets that may be smaller.
             let made = |time_s: f64| flows * (per_s * time_s + 20.0) * each;
             let beyond =
                 per_s * each * packet - access.map_or(f64::MAX, |access| access.rate.bytes_per_sec());
@@ -379,8 +381,8 @@ impl Builder<'_> {
         let first = flows * (windows.fold(group.transport.initial_window, f64::max) + 4.0);
         let path = 2.0 * (first + round_trip + room);
         let blind = laws.iter().all(|law| law.header() == Header::Plain);
-        // Nothing is known before a round trip is over, and then a window without a router's word at most doubles, or with a gain
-        // to find the bandwidth, not quite triples (BBR: 2 / ln 2).
+        // Nothing is known before the first round trip is over. Afterwards a window without router feedback at most
+        // doubles per round trip, or nearly triples with a gain that probes for bandwidth (BBR: 2 / ln 2).
         let rounds = duration_s / least_rtt_s;
         let grown = if rounds < 1.0 {
             first
@@ -391,16 +393,17 @@ impl Builder<'_> {
         };
         let gain = if blind && !self.asks_for_rates(group, laws) { 1.0 } else { 3.0 };
         let carried = first + gain * slowest * duration_s;
-        // A burst of all waits at a host.
+        // A burst of all packets waits at a host.
         [all.min(transferred).min(path).min(grown).min(carried); 2]
     }
 
-    /// Messages that the application of a group produces per second at the most, and packets of one.
+    /// Maximum messages per second of a group's application, and packets per message.
     fn most(&self, group: &FlowGroup) -> Option<(f64, f64)> {
         Some(self.process(group).ok()??.most())
     }
 
-    /// Messages that wait at the ends of so many flows, bytes: all of a window's may, and as many frames as are kept in mind.
+    /// Memory of messages at the ends of these flows, bytes: all messages of flows with a window, or as many frames as
+    /// are tracked.
     fn messages(&self, group: &FlowGroup, flows: f64) -> f64 {
         let Some((per_s, _)) = self.most(group) else { return 0.0 };
         let all = per_s * self.scenario.duration.as_secs_f64() + 2.0;
@@ -435,13 +438,13 @@ impl Builder<'_> {
         laws.iter().any(|law| Agreed::between(&group.transport, &law.traits()).delivery_rate)
     }
 
-    /// What a sender and a receiver know of each packet on its way, bytes.
+    /// Memory that sender and receiver need for each packet in flight, bytes.
     fn known_per_packet(&self, group: &FlowGroup, laws: &[SenderSpec]) -> f64 {
         let rates = if self.asks_for_rates(group, laws) { transport::RATE_BYTES_PER_PACKET } else { 0 };
         (transport::SET_BYTES_PER_PACKET + rates) as f64
     }
 
-    /// Router links and what waits at them.
+    /// Adds router links and the packets queued at them.
     fn router_links(&self, loads: &[Load], budget: &mut Budget) {
         let s = self.scenario;
         let (packet, ack) = (s.packet.as_f64(), s.ack.as_f64());
@@ -455,7 +458,7 @@ impl Builder<'_> {
         }
         let (mut links, mut waits) = (0.0, 0.0);
         let mut longest = (0.0, 0);
-        // On a link that goes by labels each has a buffer and laws of its own.
+        // On a link with classes by label, each class has a buffer and laws of its own.
         let labels = s.flows.iter().map(|group| group.label).collect::<BTreeSet<_>>().len() as f64;
         for (number, (plan, (data, acks, acks_per_s))) in self.links.iter().zip(on).enumerate() {
             let delay_s = plan.delay.as_secs_f64();
@@ -463,7 +466,7 @@ impl Builder<'_> {
             let buffers = if plan.priority == Priority::Labels { labels } else { 1.0 };
             let held =
                 |size: f64, most: f64| (buffers * packets(plan.limit, size) + transit / size + 2.0).min(most);
-            // Acks that come no faster than they go wait for nobody, if there is no data in their way.
+            // Acks that arrive no faster than they leave form no queue if there are no data on the link.
             let steady = matches!(plan.capacity, Capacity::Constant(_)) && !plan.medium.is_shared();
             let acks = if steady && data == 0.0 && acks_per_s * ack <= self.peak(plan) {
                 acks.min(2.0 * acks_per_s * delay_s + 100.0)
@@ -475,7 +478,7 @@ impl Builder<'_> {
             if here > longest.0 {
                 longest = (here, number);
             }
-            // Times at each length of the queue have bins by its logarithm, and so have the waits in it.
+            // The histograms of queue length and of queueing delay have bins by logarithm.
             let bins = (32.0 * 16.0 + 16.0 * 128.0) * (packets(plan.limit, 1.0) + 2.0).log2();
             links += GROWTH * of::<LinkPlan>()
                 + of::<Port>()
@@ -495,7 +498,7 @@ impl Builder<'_> {
         budget.series += if s.probes.cells { (5 * stations + self.cells.len()) as f64 } else { 0.0 };
     }
 
-    /// The key that says how many links there are, and the one of the buffer of the link at which most may wait.
+    /// The key that sets the number of links, and the buffer key of the link with the largest possible queue.
     fn keys_of_links(&self, longest: usize) -> (&'static str, String) {
         let laid = self.graph.as_ref().and_then(|laid| laid.of);
         match (&self.scenario.dumbbell, &self.scenario.parking_lot) {
@@ -540,7 +543,7 @@ impl Builder<'_> {
     }
 }
 
-/// How many packets of a size a buffer holds.
+/// Number of packets of a size that a buffer holds.
 fn packets(limit: Limit, size: f64) -> f64 {
     match limit {
         Limit::Bytes(bytes) => bytes as f64 / size,
@@ -548,21 +551,21 @@ fn packets(limit: Limit, size: f64) -> f64 {
     }
 }
 
-/// A row of the table of flows as it is told: not of flows that arrive in the run.
+/// Memory of a summary row of a flow; zero for flows that arrive during the run, which have none.
 fn row_told(arrives: bool) -> f64 {
     if arrives { 0.0 } else { GROWTH * of::<FlowRow>() + ROW_TOLD }
 }
 
-/// A pair of hosts whose packets take so many router links there and back.
+/// Memory of a pair of hosts whose packets take `links` router links there and back.
 fn per_pair(links: f64, cells: bool) -> f64 {
-    // Where a link leads, and by whom it is fed.
+    // Where a link leads, and which link feeds it.
     let known = 2.0 * of::<Option<u32>>() + 4.0 * of::<u32>();
     let hops = (links + ACCESS_LINKS + 2.0) * of::<u32>() * if cells { 2.0 } else { 1.0 };
     GROWTH * (of::<FlowPlan>() + 2.0 * of::<Path>() + ACCESS_LINKS * of::<Access>() + 2.0 * hops)
         + ACCESS_LINKS * (of::<Plain>() + known)
 }
 
-/// A flow that is there: both ends and their events.
+/// Memory of a concurrent flow: both ends and their events.
 fn per_live(laws: &[SenderSpec], group: &FlowGroup) -> f64 {
     const TIMERS: f64 = 5.0;
     let largest = laws.iter().map(|law| law.traits().heap_bytes).max().unwrap_or_default();
@@ -578,7 +581,7 @@ fn per_live(laws: &[SenderSpec], group: &FlowGroup) -> f64 {
         + GROWTH * TIMERS * EventQueue::EVENT_BYTES as f64
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes.
 pub fn size(bytes: f64) -> String {
     let (value, unit) = match bytes {
         b if b < 1e6 => (b / 1e3, "kB"),

@@ -1,4 +1,4 @@
-//! Rates, traces and buffers of links.
+//! Capacities and buffers of links.
 
 use super::{Builder, Result, error};
 use crate::medium::Capacity;
@@ -18,7 +18,7 @@ impl Builder<'_> {
         capacity.mean(Time::ZERO, self.scenario.duration)
     }
 
-    /// The buffer before a link: the shaper's own where it has one, and else `buffer` at the rate at which packets leave.
+    /// The buffer of a link: the shaper's own if it has one, otherwise `buffer` at the rate at which packets leave.
     pub(super) fn limit(
         &self,
         key: &str,
@@ -38,7 +38,7 @@ impl Builder<'_> {
             Buffer::Bytes(b) => Limit::Bytes(b.get()),
             Buffer::Time(t) => Limit::Bytes(rate.bytes_in(t) as u64),
             Buffer::Bdp(f) => match rtt {
-                // A buffer of less than a packet would pass nothing that has to wait.
+                // A buffer of less than a packet would drop every packet that has to wait.
                 Some(rtt) if f > 0.0 => Limit::Bytes((f * rate.bytes_in(rtt)).max(packet) as u64),
                 Some(_) => Limit::Bytes(0),
                 None => return error(key, "is in BDP, but no round-trip time is known here"),

@@ -1,4 +1,4 @@
-//! Cells of the scenario: interfaces, which are links, and who can reach whom by them.
+//! Cells of the scenario: interfaces, which are links, and the nodes that each interface reaches.
 
 use super::paths::Core;
 use super::topology::priority;
@@ -65,7 +65,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Checks what a cell says, apart from its stations.
+    /// Checks a cell, except its stations.
     fn check_cell(&self, key: &str, cell: &Cell) -> Result<()> {
         if self.cells.iter().any(|other| other.name == cell.name) {
             return error(
@@ -87,7 +87,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Checks a station, whose cell has these nodes already.
+    /// Checks a station; `nodes` are already in its cell.
     fn check_station(&self, key: &str, station: &Station, node: usize, nodes: &[usize]) -> Result<()> {
         if !(0.0..1.0).contains(&station.error_rate.get()) {
             let message = format!("is {}; it must be at least 0 and below 1", station.error_rate);
@@ -108,7 +108,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The fastest rate of any station: what an access point's link reports as its own.
+    /// The highest rate of any station, which is the nominal capacity of an access point's link.
     fn fastest(&self, key: &str, params: &dcf::Params, cell: &Cell) -> Result<Rate> {
         let mut fastest = 0.0f64;
         for (i, station) in cell.stations.iter().enumerate() {
@@ -119,7 +119,7 @@ impl Builder<'_> {
         Ok(Rate::from_bps(fastest))
     }
 
-    /// The link that is a node's interface.
+    /// Adds the link that is a node's interface.
     #[expect(clippy::too_many_arguments, reason = "where it is, and what it is like")]
     fn interface(
         &mut self,
@@ -176,7 +176,7 @@ impl Builder<'_> {
         }))
     }
 
-    /// The station that a link leads to, which ends at `node`.
+    /// The station to which a link leads, if `node` is the link's end; [`NOBODY`] if the link is not over the air.
     pub(super) fn receiver(&self, link: u32, node: usize) -> u32 {
         match self.links[link as usize].medium {
             Medium::Cell { cell, .. } => {
@@ -188,7 +188,7 @@ impl Builder<'_> {
     }
 }
 
-/// The data rates of a station, from instants on.
+/// The data rates of a station over time.
 fn rates(key: &str, params: &dcf::Params, station: &Station) -> Result<Vec<(Time, Rate)>> {
     let key = format!("{key}.rate");
     let steps = match &station.rate {

@@ -1,4 +1,4 @@
-//! What a scenario and its links cannot be, whatever flows there are.
+//! Checks of a scenario and its links that do not depend on flows.
 
 use super::{MOST_SAMPLES, Result, error};
 use crate::ScenarioError;
@@ -80,7 +80,7 @@ pub(super) fn link(plan: &LinkPlan, packet: Bytes) -> Result<()> {
     share(plan)
 }
 
-/// Whether a link's laws do without its capacity, where nobody knows that.
+/// Checks that a link's laws do without its capacity, where they are not told it.
 fn unknown_capacity(plan: &LinkPlan) -> Result<()> {
     if plan.told {
         return Ok(());
@@ -109,7 +109,7 @@ fn unknown_capacity(plan: &LinkPlan) -> Result<()> {
     Ok(())
 }
 
-/// Whether a link can carry its queue out.
+/// Checks that a link supports its queue law.
 fn queue(plan: &LinkPlan, packet: Bytes) -> Result<()> {
     let queue = plan.queue.name();
     let refused = |message: String| error(format!("queue of {}", plan.name), message);
@@ -151,12 +151,12 @@ fn queue(plan: &LinkPlan, packet: Bytes) -> Result<()> {
     }
 }
 
-/// Whether the scheduler of a link has one queue for all.
+/// Whether the scheduler of a link has one queue for all classes.
 fn has_one_queue(plan: &LinkPlan) -> bool {
     plan.share.params().is_some() && plan.share.build(Classifier::Protocol.classes()).is_none()
 }
 
-/// Whether a queue goes together with the link's share and priority.
+/// Checks a queue law against the link's share and priority.
 fn queue_beside_others(plan: &LinkPlan) -> Result<()> {
     let queue = plan.queue.name();
     let refused = |message: String| error(format!("queue of {}", plan.name), message);
@@ -176,7 +176,7 @@ fn queue_beside_others(plan: &LinkPlan) -> Result<()> {
     Ok(())
 }
 
-/// Whether a link can be shared as it asks to be.
+/// Checks that a link supports its share.
 fn share(plan: &LinkPlan) -> Result<()> {
     let Some(params) = plan.share.params() else { return Ok(()) };
     let key = format!("share of {}", plan.name);
@@ -200,7 +200,8 @@ fn share(plan: &LinkPlan) -> Result<()> {
     Ok(())
 }
 
-/// Checks that no link has two schedulers, or one that its medium has no event for, and what police can test.
+/// Checks that no link has two schedulers, or one without events on a shared medium, and that police can test the
+/// router's protocol.
 pub(super) fn schedulers(links: &[LinkPlan]) -> Result<()> {
     if let Some(plan) = links.iter().find(|l| l.share.params().is_some() && l.priority != Priority::None) {
         return error(
@@ -233,7 +234,7 @@ pub(super) fn flows_are_given(s: &Scenario) -> Result<()> {
     if s.flows.is_empty() { error("flows", "is empty; give at least one [[flows]]") } else { Ok(()) }
 }
 
-/// Checks that what is to be captured is there.
+/// Checks that the links and cells to be captured exist.
 pub(super) fn captured_links(s: &Scenario, links: &[LinkPlan], cells: &[CellPlan]) -> Result<()> {
     let Some(wanted) = s.capture.as_ref().and_then(|c| c.links.as_ref()) else { return Ok(()) };
     let names = links.iter().map(|l| &l.name).chain(cells.iter().map(|c| &c.name));
@@ -247,7 +248,7 @@ pub(super) fn captured_links(s: &Scenario, links: &[LinkPlan], cells: &[CellPlan
     }
 }
 
-/// What is wrong with labels: nobody goes by them, or nobody has one.
+/// The warning for labels without a link that uses them, or a link by labels without labelled flows.
 pub(super) fn labels(scenario: &Scenario, links: &[LinkPlan]) -> Option<String> {
     let labelled = scenario.flows.iter().find(|group| group.label > 0);
     match (labelled, links.iter().find(|plan| plan.priority == Priority::Labels)) {

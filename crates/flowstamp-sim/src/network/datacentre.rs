@@ -1,25 +1,25 @@
-//! Networks of data centres, as the graphs that they stand for.
+//! Data-centre networks, expanded into graphs.
 
 use super::{Builder, Result, error, of_full};
 use crate::scenario::{Buffer, FatTree, Graph, LeafSpine, Link, LinkRate};
 use flowstamp_laws::units::{Rate, Time};
 
-/// The largest fat tree: 3456 hosts.
+/// Ports per switch of the largest fat tree, which has 3456 hosts.
 const MOST_PORTS: u32 = 24;
-/// Links of a leaf-spine network, each both ways: as many as the largest fat tree has.
+/// Maximum number of duplex links of a leaf-spine network: as many as the largest fat tree has.
 const MOST_LINKS: u64 = 3 * 3456;
 
 /// A topology as a graph.
 #[derive(Clone, Debug)]
 pub(super) struct Laid {
     pub graph: Graph,
-    /// The key of what it stands for; of a graph itself none.
+    /// Key of the topology that the graph stands for; `None` for a graph itself.
     pub of: Option<&'static str>,
-    /// Names of the hosts; a graph names none.
+    /// Names of the hosts; empty for a graph.
     pub hosts: Vec<String>,
 }
 
-/// The options that links of a topology have in common.
+/// The options that all links of a topology share.
 macro_rules! plain {
     ($of:expr) => {
         Link {
@@ -43,14 +43,14 @@ macro_rules! plain {
 }
 
 impl Laid {
-    /// What a link's number is called in messages.
+    /// The key of a link in messages.
     pub(super) fn key(&self, link: usize) -> String {
         self.of.map_or_else(|| format!("graph.links[{link}]"), str::to_owned)
     }
 }
 
 impl Builder<'_> {
-    /// The graph of the scenario, given or stood for.
+    /// The scenario's graph, or the expanded data-centre network.
     pub(super) fn laid(&self) -> Result<Option<Laid>> {
         let s = self.scenario;
         Ok(match (&s.graph, &s.leaf_spine, &s.fat_tree) {
@@ -117,7 +117,7 @@ fn fat_tree(of: &FatTree) -> Result<Laid> {
     Ok(Laid { graph: Graph { links, rtt: of.rtt, ..Graph::default() }, of: Some("fat_tree"), hosts })
 }
 
-/// What links have in common.
+/// The options that all links share.
 struct Links {
     plain: Link,
     host_buffer: Buffer,
@@ -129,7 +129,7 @@ impl Links {
         Link { from, to, rate: LinkRate::Constant(rate), delay, ..self.plain.clone() }
     }
 
-    /// The link of a host: up, where it waits in the host's memory, and down.
+    /// The links of a host: up, with the host's buffer, and down.
     fn of_host(&self, host: &str, switch: &str, rate: Rate, delay: Time) -> [Link; 2] {
         let one_way = |from, to| Link { duplex: false, ..self.link(from, to, rate, delay) };
         [Link { buffer: self.host_buffer, ..one_way(host, switch) }, one_way(switch, host)]

@@ -1,4 +1,4 @@
-//! Propagation delays that vary over time: steps of a scenario, or a file.
+//! Propagation delays that vary over time: steps in a scenario, or a file.
 
 use super::{Builder, Result};
 use crate::ScenarioError;
@@ -8,7 +8,7 @@ use flowstamp_laws::units::Time;
 use std::path::Path;
 
 impl Builder<'_> {
-    /// Finds what links' `delays` say.
+    /// Reads the `delays` of links.
     pub(super) fn varying_delays(&mut self) -> Result<()> {
         let files = &self.loaded.files;
         for plan in &mut self.links {
@@ -23,7 +23,7 @@ impl Builder<'_> {
     }
 }
 
-/// A delay over time; of what is wrong the rest of the key, too.
+/// Reads a delay over time. An error has the rest of the key and the message.
 fn varying<'a>(
     delays: &Delays,
     text: impl FnOnce(&Path) -> &'a str,
@@ -49,7 +49,8 @@ fn varying<'a>(
     Ok(VaryingDelay { entries, period, interpolate: delays.interpolate })
 }
 
-/// Reads lines of a time and a delay in milliseconds, with spaces or a comma between. Empty lines, and those that begin with #, say nothing.
+/// Reads lines of a time and a delay in milliseconds, separated by spaces or a comma. Empty lines, and those that begin
+/// with #, are skipped.
 fn parse(text: &str) -> std::result::Result<Vec<(Time, Time)>, String> {
     let mut entries: Vec<(Time, Time)> = Vec::new();
     let lines = (1..).zip(text.lines().map(str::trim));
@@ -79,7 +80,7 @@ fn parse(text: &str) -> std::result::Result<Vec<(Time, Time)>, String> {
 }
 
 fn milliseconds(text: &str) -> Option<Time> {
-    /// Nineteen years, in which times and delays can be added.
+    /// Nineteen years, a bound below which times and delays can be added without overflow.
     const MOST_MS: f64 = 6e11;
     let ms: f64 = text.parse().ok()?;
     (0.0..=MOST_MS).contains(&ms).then(|| Time::from_secs_f64(ms / 1e3))

@@ -1,4 +1,4 @@
-//! Edges of a core cloud: which flow governs which link, and for how many flows it speaks.
+//! Edges of a core cloud: flows that govern links, and the number of flows that each stands for.
 
 use super::paths::Core;
 use super::{Builder, Result, error, of_full};
@@ -6,7 +6,8 @@ use crate::plan::Network;
 use crate::scenario::{FlowGroup, Priority};
 
 impl Builder<'_> {
-    /// Ties flows that govern a link to it, and tells their law how many flows take the link where the scenario does not.
+    /// Assigns governing flows to their links. Tells their laws how many flows take the link, where the scenario does
+    /// not.
     pub(super) fn edges(&mut self, core: &Core, network: &mut Network) -> Result<()> {
         for at in 0..network.groups.len() {
             let spec = &self.scenario.flows[network.groups[at].spec];
@@ -55,7 +56,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// What may be governed: a link by itself, whose flows all leave the cloud where the flow that governs it ends.
+    /// Checks a governed link: it has no scheduler or shared medium, and all its flows leave the cloud where the
+    /// governing flow ends.
     fn check_link(
         &self,
         core: &Core,
@@ -115,7 +117,7 @@ impl Builder<'_> {
     }
 }
 
-/// Of a flow that governs a link nothing else may be asked.
+/// Refuses keys that a governing flow cannot have.
 fn check_group(spec: &FlowGroup) -> Result<()> {
     let key = |k: &str| format!("flows.{}.{k}", spec.name);
     if !spec.law.traits().governs {

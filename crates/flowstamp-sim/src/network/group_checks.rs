@@ -1,4 +1,4 @@
-//! What a group of flows cannot be, and what it needs of the links on its way.
+//! Checks of a group of flows, and of the links on its paths.
 
 use super::lists::{Placed, listed};
 use super::paths::Ways;
@@ -10,7 +10,7 @@ use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::transport;
 use flowstamp_laws::units::Time;
 
-/// What to say of timers that a scenario sets, where they cannot work on a path of this RTT or beside one another.
+/// The warning for timers that cannot work on a path of this RTT, or contradict each other.
 pub(super) fn timers_at_odds(name: &str, t: &transport::Params, rtt: Time) -> Option<String> {
     let key = |k: &str| format!("flows.{name}.transport.{k}");
     if let Some(max_rto) = t.max_rto.filter(|max_rto| *max_rto <= rtt) {
@@ -28,7 +28,8 @@ pub(super) fn timers_at_odds(name: &str, t: &transport::Params, rtt: Time) -> Op
     })
 }
 
-/// Checks how many flows a group has, `pairs` of them between pairs of nodes, and that lists of times have as many entries.
+/// Checks the number of flows of a group, `pairs` of them between pairs of nodes, and that lists of times have one
+/// entry per flow.
 pub(super) fn check_count(group: &FlowGroup, count: u32, pairs: u64, arrives: bool) -> Result<()> {
     let key = |k: &str| format!("flows.{}.{k}", group.name);
     let least = u32::from(arrives);
@@ -55,7 +56,7 @@ pub(super) fn check_count(group: &FlowGroup, count: u32, pairs: u64, arrives: bo
 }
 
 impl Builder<'_> {
-    /// What each law that a list names asks of its group, and of the links on its flows' ways.
+    /// Checks each law that a list names against its group and the links on its flows' paths.
     pub(super) fn check_listed(&self, group: &FlowGroup, list: &Placed) -> Result<()> {
         let Some(file) = &group.list else { return Ok(()) };
         for ((pair, law), at) in &list.flows.uses {
@@ -74,7 +75,7 @@ impl Builder<'_> {
         ways.iter().try_for_each(|(there, _)| self.check_routers(group, &there.links))
     }
 
-    /// Checks what a group says, whatever its way.
+    /// Checks a group, except what depends on its paths.
     pub(super) fn check_group(&self, group: &FlowGroup) -> Result<()> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         if usize::from(group.label) >= Labels::COUNT {
@@ -102,7 +103,8 @@ impl Builder<'_> {
         check_transport(group)
     }
 
-    /// A flow whose law obeys routers needs one on its path that writes into its header: nothing else would limit it.
+    /// Checks that a flow whose law obeys routers has one on its path that writes its header: nothing else would limit
+    /// the flow.
     pub(super) fn check_routers(&self, group: &FlowGroup, route: &[u32]) -> Result<()> {
         let header = group.law.header();
         if group.receiver == Receiver::Tcp && !group.law.asks_receiver() {
@@ -162,7 +164,7 @@ fn check_times(group: &FlowGroup, duration: Time) -> Result<()> {
     Ok(())
 }
 
-/// Checks that datagrams have an application, and no end that nobody would hear of.
+/// Checks that datagrams have an application and no size, whose delivery the sender could not observe.
 fn check_datagrams(group: &FlowGroup) -> Result<()> {
     if !group.law.traits().datagrams {
         return Ok(());

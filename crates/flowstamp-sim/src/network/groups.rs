@@ -1,4 +1,4 @@
-//! Flows: what may be asked of a group, where its hosts hang, which way its packets go.
+//! Places groups of flows: checks, hosts and routes.
 
 use super::group_checks::{check_count, timers_at_odds};
 use super::lists::{Placed, listed_name};
@@ -15,46 +15,47 @@ use flowstamp_laws::units::Time;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Pairs of hosts that flows that arrive at random have between two nodes.
+/// Number of host pairs between two nodes, for flows that arrive at random.
 pub(super) const WEB_PAIRS: u32 = 10;
 
-/// The name of a group in results, and the ways there and back that its flows go, by the pair of nodes.
+/// The name of a group in results, and the paths of its flows there and back for each pair of nodes.
 type Hop<'a> = (String, Cow<'a, [Ways]>);
 
-/// Between which nodes the flows of a group go, and what they are called there: data from the first to the second.
+/// Flows of a group with one name in results, and the node pairs (source, destination) between which they go.
 pub(super) struct Leg {
     pub name: String,
     pub pairs: Vec<(usize, usize)>,
 }
 
-/// How the flows of a group are placed that have one name in results.
+/// Placement of the flows of a group that have one name in results.
 struct Placing<'a> {
     /// Index into `flows` of the scenario.
     spec: usize,
     group: &'a FlowGroup,
     name: String,
-    /// The ways there and back, by the pair of nodes.
+    /// The paths there and back, by pair of nodes.
     ways: &'a [Ways],
     list: Option<&'a Placed>,
-    /// Its hosts' own links, if they have some. Without them all flows between two nodes take the same way.
+    /// Links of the hosts, if they have any. Without them all flows between two nodes take the same path.
     access: Option<Access>,
-    /// Pairs of hosts between two nodes, or of a list between all.
+    /// Host pairs between two nodes, or for a list between all of its nodes.
     count: u32,
 }
 
 impl Placing<'_> {
-    /// Its flows come during the run.
+    /// Whether the flows arrive during the run.
     fn arrives(&self) -> bool {
         self.group.web.is_some() || self.list.is_some()
     }
 
-    /// Each of its flows stays and takes all that it is given.
+    /// Whether the flows are endless and take all the bandwidth that they are given.
     fn lasts(&self) -> bool {
         let group = self.group;
         !self.arrives() && group.size.is_none() && !group.produces() && group.lifetime.is_none()
     }
 
-    /// Pairs of hosts between one pair of nodes. Rows of a list without hosts of their own take the ways of hashed flows in turn.
+    /// Number of host pairs between one pair of nodes. Rows of a list without hosts of their own take the paths of
+    /// hashed flows in turn.
     fn hosts_between(&self, ways: &Ways) -> u32 {
         let takes_turns = self.list.is_some() && self.access.is_none();
         if self.group.count.is_none() && takes_turns { ways.len() as u32 } else { self.count }
@@ -67,12 +68,12 @@ impl Placing<'_> {
         }
     }
 
-    /// The links that its data takes, by the way; a way may come several times.
+    /// The links of each path of the data; a path may occur several times.
     fn data_ways(&self) -> impl Iterator<Item = &Vec<u32>> {
         self.ways.iter().flatten().map(|(there, _)| &there.links)
     }
 
-    /// The links that its data takes, each once: of one way in its order.
+    /// The links that the data take, each once; for a single path in its order.
     fn links(&self) -> Vec<u32> {
         let mut links: Vec<u32> = self.data_ways().flatten().copied().collect();
         if self.data_ways().nth(1).is_some() || self.list.is_some() {
@@ -83,18 +84,18 @@ impl Placing<'_> {
     }
 }
 
-/// Where the flows of a group have been placed.
+/// Routes and RTTs of the placed flows of a group.
 struct Routed {
-    /// By the pair of nodes.
+    /// Paths by pair of nodes.
     paths: Vec<Vec<Path>>,
-    /// Round-trip propagation times.
+    /// Propagation RTTs.
     longest: Time,
     shortest: Time,
     mean_s: f64,
 }
 
 impl Builder<'_> {
-    /// Places one group; returns the longest round-trip propagation time of its flows.
+    /// Places one group. Returns the longest propagation RTT of its flows.
     pub(super) fn group(
         &mut self,
         spec: usize,
@@ -130,7 +131,7 @@ impl Builder<'_> {
         Ok(longest)
     }
 
-    /// Places the flows of one name; returns their longest round-trip propagation time.
+    /// Places the flows of one name. Returns their longest propagation RTT.
     fn place_group(&mut self, placing: &Placing<'_>, core: &Core, network: &mut Network) -> Result<Time> {
         let pairs = u64::from(placing.count) * placing.ways.len() as u64;
         check_count(placing.group, placing.count, pairs, placing.arrives())?;
@@ -188,7 +189,7 @@ impl Builder<'_> {
         Ok(longest)
     }
 
-    /// Gives the flows of one name their hosts and routes.
+    /// Assigns hosts and routes to the flows of one name.
     fn place_hosts(&mut self, placing: &Placing<'_>, core: &Core, number: usize) -> Result<Routed> {
         let Placing { group, ways, count, .. } = *placing;
         let mut paths = Vec::with_capacity(ways.len());
@@ -222,7 +223,7 @@ impl Builder<'_> {
         Ok(Routed { paths, longest, shortest, mean_s: sum_s / (f64::from(count.max(1)) * rows as f64) })
     }
 
-    /// A flow between a pair of nodes, whose routes follow outages.
+    /// The demand of a flow whose routes follow outages.
     fn demand(
         &self,
         placing: &Placing<'_>,
@@ -254,7 +255,7 @@ impl Builder<'_> {
         })
     }
 
-    /// A link's router learns the RTT of a flow that takes the link.
+    /// Notes the RTT of a flow that takes a link, for the link's router.
     pub(super) fn note_rtt(&mut self, link: u32, acks: bool, rtt: Time, laws: &[&SenderSpec], lasts: bool) {
         let rtts = &mut self.rtts[link as usize];
         rtts.longest(rtt);
@@ -273,7 +274,7 @@ impl Builder<'_> {
         (0..placing.count).map(longer).collect()
     }
 
-    /// When the flows of a group come: at random, as a list says, or at times that are known.
+    /// Sets the arrivals of a group's flows: at random, from a list, or at planned times.
     fn arrivals_of(
         &self,
         placing: &Placing<'_>,
@@ -321,7 +322,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// What a list brings to each link on average, and whether some of it comes too late.
+    /// Computes the mean load that a list offers to each link, and warns of flows that would start too late.
     fn offered(&self, plan: &mut GroupPlan, list: &Placed, web: &WebPlan, network: &mut Network) {
         let (payload, header) = (self.scenario.payload(), self.scenario.header.get());
         let stop = web.stop.min(self.scenario.duration);
@@ -356,7 +357,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Each hop that the flows of a group go by itself: its name, and the ways there and back.
+    /// The hops that a group's flows take: name, and paths there and back. With `each_hop` there are several.
     fn hops(&mut self, spec: usize, group: &FlowGroup, core: &Core) -> Result<Vec<Hop<'static>>> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         let mut hops = Vec::new();
@@ -393,7 +394,7 @@ impl Builder<'_> {
         Ok(hops)
     }
 
-    /// Notes which links flows between these nodes might take beside others.
+    /// Notes the links that are one of several equal-cost choices for flows between these nodes.
     pub(super) fn spread_over(&mut self, core: &Core, pairs: &[(usize, usize)]) {
         let mut sources: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for (from, to) in pairs {
@@ -406,7 +407,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What the load of flows that arrive at random is a share of, bytes per second.
+    /// Capacity of which the load of flows that arrive at random is a fraction, bytes per second.
     fn shared(&self, group: &FlowGroup, core: &Core, ways: &[Ways]) -> f64 {
         let rate = |link: &u32| self.mean_rate(&self.links[*link as usize].capacity).bytes_per_sec();
         let there = || ways.iter().flatten().map(|(there, _)| there);
@@ -416,7 +417,7 @@ impl Builder<'_> {
         core.hosts_carry(ways.iter().flatten(), rate)
     }
 
-    /// The name of a group, which is not empty.
+    /// The name of a group, checked.
     fn named(&self, spec: usize, group: &FlowGroup) -> Result<String> {
         if group.name.is_empty() || group.name.contains('.') {
             return error(format!("flows[{spec}].name"), "must not be empty nor contain a dot");
@@ -424,7 +425,7 @@ impl Builder<'_> {
         Ok(group.name.clone())
     }
 
-    /// Between which nodes the flows of a group go.
+    /// The legs of a group: names and pairs of nodes.
     pub(super) fn legs(&self, spec: usize, group: &FlowGroup, core: &Core) -> Result<Vec<Leg>> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         let name = self.named(spec, group)?;
@@ -448,7 +449,7 @@ impl Builder<'_> {
         Ok(legs)
     }
 
-    /// Gives one flow its access links and its path; returns its round-trip propagation time too.
+    /// Assigns access links and routes to one flow. Returns them with its propagation RTT.
     fn place(
         &mut self,
         group: &FlowGroup,
@@ -491,7 +492,7 @@ impl Builder<'_> {
                 let least = inner + access.delay * 2;
                 match rtt.as_ps().checked_sub(least.as_ps()) {
                     Some(rest) => Time::from_ps(rest / 2),
-                    // Halving odd picoseconds may leave the topology's own RTT a few short.
+                    // Halving odd picoseconds may make the topology's own RTT a few picoseconds too short.
                     None if least.as_ps() - rtt.as_ps() <= 8 => Time::ZERO,
                     None => return error(key("rtt"), format!("is {rtt}; the path alone takes {least}")),
                 }

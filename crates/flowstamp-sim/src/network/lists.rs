@@ -1,4 +1,4 @@
-//! Flows that files list: where they go, and how many of them may be there at a time.
+//! Lists of flows in files: their paths, and the maximum number of concurrent flows.
 
 use super::paths::{Core, Hashed, Ways};
 use super::{Builder, Result, error, of_full};
@@ -12,31 +12,32 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Of how many hashed flows the rows of a list have the ways, in turn, between two nodes with several, unless the scenario says.
+/// Number of hashed flows whose paths the rows of a list take in turn, between two nodes with several paths, unless the
+/// scenario sets it.
 const LISTED_TURNS: u32 = 64;
 
-/// A list, and the ways of its flows there and back, by the pair of nodes.
+/// A list, with the paths of its flows there and back for each pair of nodes.
 pub(super) struct Placed {
     pub flows: Arc<FlowList>,
     pub ways: Vec<Ways>,
-    /// Rows of each pair.
+    /// Number of rows of each pair.
     pub rows: Vec<u32>,
-    /// Packets that they have.
+    /// Number of packets of each pair.
     pub packets: Vec<f64>,
 }
 
-/// The error of what a group's list says at a line or row.
+/// Makes an error about a line or row of a group's list.
 pub(super) fn listed(group: &FlowGroup, list: &Path, message: &str) -> ScenarioError {
     ScenarioError::new(format!("flows.{}.list", group.name), format!("\"{}\": {message}", list.display()))
 }
 
-/// By what name the rows of a group's list between two nodes are hashed.
+/// The name by which the rows of a group's list between two nodes are hashed.
 pub(super) fn listed_name(group: &FlowGroup, from: &str, to: &str) -> String {
     format!("{}/{from}/{to}", group.name)
 }
 
 impl Builder<'_> {
-    /// The lists of all groups that have one, by the group's number.
+    /// Reads the lists of all groups that have one, by the group's number.
     pub(super) fn read_lists(&self, core: &Core) -> Result<BTreeMap<usize, Placed>> {
         let mut lists = BTreeMap::new();
         for (at, group) in self.scenario.flows.iter().enumerate() {
@@ -67,7 +68,7 @@ impl Builder<'_> {
         Ok(lists)
     }
 
-    /// The ways there and back of a pair.
+    /// The paths there and back of a pair.
     fn ways_of(&self, group: &FlowGroup, pair: &Pair, core: &Core) -> std::result::Result<Ways, String> {
         let at = &pair.at;
         let node = |column: &str, listed: &Option<String>, given: &Option<String>, default: &str| {
@@ -88,7 +89,7 @@ impl Builder<'_> {
             return Err(format!("{at}: to is \"{}\", where the flow starts", to.0));
         }
         let (from, to) = if group.reverse { (to, from) } else { (from, to) };
-        // Rows take these in turn.
+        // The rows take these paths in turn.
         let turns = group.count.unwrap_or(LISTED_TURNS);
         let name = listed_name(group, &from.0, &to.0);
         let flows = (0..u64::from(turns.max(1))).map(|flow| Hashed::new(self.seed, &name, flow));
@@ -101,20 +102,20 @@ impl Builder<'_> {
         })
     }
 
-    /// When the flows of a list begin.
+    /// The time from which the starts of a list's flows count.
     pub(super) fn begins(group: &FlowGroup) -> Time {
         match &group.start {
             OneOrMany::One(start) => *start,
-            OneOrMany::Many(_) => Time::ZERO, // which is refused
+            OneOrMany::Many(_) => Time::ZERO, // refused elsewhere
         }
     }
 
-    /// How many flows of a list may be there at a time: all, and of each pair.
+    /// Upper bound of the number of concurrent flows of a list: in total, and for each pair.
     ///
-    /// A flow may be there until no link on its way has anything left to carry, were each link fed by all of the list at once, and
-    /// for 30 round trips and a second, as one that arrives at random.
+    /// A flow counts until all links on its path would be idle if each carried the whole list at once, and then for 30
+    /// round trips and a second, as for flows that arrive at random.
     pub(super) fn live(&self, placed: &Placed, group: &FlowGroup, rtts_s: &[f64]) -> (f64, Vec<f64>) {
-        /// More than this a link does not carry for certain, as for flows that arrive at random.
+        /// Fraction of its capacity that a link certainly carries, as for flows that arrive at random.
         const CARRIES: f64 = 0.98;
         let list = &placed.flows;
         let (payload, header) = (self.scenario.payload(), self.scenario.header.get());
@@ -126,7 +127,7 @@ impl Builder<'_> {
                 .take_while(move |(_, start)| *start < stop)
         };
         let per_byte_s: Vec<f64> = self.links.iter().map(|link| 1.0 / (CARRIES * self.peak(link))).collect();
-        // When each busy period of each link ends.
+        // End of each busy period of each link.
         let mut busy: Vec<Vec<f64>> = vec![Vec::new(); self.links.len()];
         for (row, start) in rows() {
             let start = start.as_secs_f64();
@@ -168,7 +169,7 @@ impl Builder<'_> {
     }
 }
 
-/// What a group with a list cannot have beside it.
+/// Refuses keys that contradict a list.
 fn check_keys(group: &FlowGroup) -> Result<()> {
     let key = |k: &str| format!("flows.{}.{k}", group.name);
     let given = [

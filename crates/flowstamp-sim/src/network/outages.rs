@@ -1,8 +1,8 @@
-//! Links that fail and return, and the routes that flows take then.
+//! Outages of links, and the routes that flows take during them.
 //!
-//! Outages are known before the run, and so are all routes. For each failure and each return the builder looks for the ways of all flows again,
-//! as it did at first, in the graph of the links that are up. A new way becomes one more route. In mid-run a flow only begins another route
-//! ([`Reroute`]).
+//! Outages are known before the run, and so are all routes. For each failure and each return the builder finds the
+//! paths of all flows again, in the graph of the links that are up. A new path becomes another route. During the run a
+//! flow only switches to another route ([`Reroute`]).
 
 use super::paths::{Core, Hashed, Way};
 use super::{Builder, Result, error, of_full};
@@ -13,30 +13,30 @@ use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most memory that routes may take.
+/// Maximum memory of routes, bytes.
 const MOST_ROUTED_BYTES: u64 = 1 << 30;
 
-/// A flow between two nodes, or those that take one way in turn.
+/// A flow between two nodes, or several that take one path in turn.
 pub(super) struct Demand {
     pub from: usize,
     pub to: usize,
     pub flow: Hashed,
     pub path: Path,
-    /// Index into [`Network::groups`], and which pair of nodes of that group it goes between.
+    /// Index into [`Network::groups`]. `pair` is the pair of nodes within that group.
     pub group: usize,
     pub pair: u32,
-    /// It lasts and takes all that it is given.
+    /// The flow is endless and takes all the bandwidth that it is given.
     pub lasts: bool,
-    /// Round-trip propagation time of its hosts' own links.
+    /// Propagation RTT of its hosts' own links.
     pub access: Time,
 }
 
-/// When links are down.
+/// Outages by link.
 #[derive(Default)]
 pub(super) struct Outages {
-    /// Of each link that fails, in their order.
+    /// Outages (begin, end) of each link that fails, in order.
     down: BTreeMap<u32, Vec<(Time, Time)>>,
-    /// Links that hold their packets then.
+    /// Outages during which a link holds its packets.
     held: BTreeMap<u32, Vec<(Time, Time)>>,
 }
 
@@ -59,7 +59,7 @@ impl Outages {
         Ok(())
     }
 
-    /// The links that routes do without at an instant, when all know what was `late` before.
+    /// The links that routes avoid at an instant. All nodes know the state as it was `late` earlier.
     fn known_down(&self, at: Time, late: Time) -> BTreeSet<u32> {
         let known = |time: Time| time.saturating_add(late);
         let down = |times: &&Vec<(Time, Time)>| {
@@ -70,7 +70,7 @@ impl Outages {
 }
 
 impl Builder<'_> {
-    /// Which links fail, and when.
+    /// Reads and checks the scenario's outages.
     pub(super) fn outages(&mut self) -> Result<()> {
         for (number, outage) in self.scenario.outages.iter().enumerate() {
             let key = |k: &str| format!("outages[{number}].{k}");
@@ -122,7 +122,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Links that hold their packets have no capacity while they are down.
+    /// Sets the capacity of links that hold their packets to zero while they are down.
     pub(super) fn pause(&mut self) {
         let end = self.scenario.duration;
         for (link, times) in &self.outages.held {
@@ -131,7 +131,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the routes of a group follow outages. A flow that governs a link keeps its way.
+    /// Whether the routes of a group follow outages. A flow that governs a link keeps its path.
     pub(super) fn is_rerouted(&self, group: &FlowGroup) -> bool {
         cfg!(feature = "full")
             && self.scenario.routing.reroute
@@ -139,7 +139,7 @@ impl Builder<'_> {
             && group.governs.is_none()
     }
 
-    /// Finds the routes of all flows whenever a link has failed or returned.
+    /// Finds the routes of all flows after each failure and return.
     pub(super) fn reroute(&mut self, core: &Core, network: &mut Network) -> Result<()> {
         let demands = std::mem::take(&mut self.demands);
         let late = self.scenario.routing.convergence;
@@ -147,7 +147,7 @@ impl Builder<'_> {
         let instants: BTreeSet<Time> = instants.map(|time| time.saturating_add(late)).collect();
         let idle: BTreeSet<u32> =
             (0..).zip(&self.rtts).filter(|(_, rtts)| rtts.is_unused()).map(|(link, _)| link).collect();
-        // Of each flow the routes that it has had, data and acks, and which of them it has now.
+        // For each flow its routes so far, for data and acks, and the current ones.
         let mut known: Vec<[Routes; 2]> = demands
             .iter()
             .map(|of| [of.path.data, of.path.acks].map(|at| Routes::of(&self.routes, at, self.links.len())))
@@ -185,7 +185,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Refuses more routes than memory should hold: each link of a route takes 8 bytes, and so does each change.
+    /// Refuses routes that take too much memory: each link of a route takes 8 bytes, and so does each change.
     fn check_routed(&self, changed: usize, time: Time) -> Result<()> {
         let bytes = 8 * (self.routes.len() + changed) as u64;
         let most = self.most_routed_bytes();
@@ -202,17 +202,18 @@ impl Builder<'_> {
         self.memory.map_or(MOST_ROUTED_BYTES, |memory| (memory / 4).min(MOST_ROUTED_BYTES))
     }
 
-    /// The memory that finding routes anew takes for so many flows with so many router links there and back, bytes.
+    /// Memory for new routes of `flows` flows with `links` router links there and back, bytes.
     pub(super) fn routed_bytes(&self, flows: f64, links: f64) -> f64 {
         let of_a_route = (size_of::<(Vec<u32>, u32)>() + size_of::<(u32, u32)>()) as f64;
-        // The first routes, then at most one more each way at each failure and return. `check_routed` bounds those.
+        // The first routes, then at most one more in each direction at each failure and return. `check_routed` bounds
+        // those.
         let both = 2.0 * of_a_route + 4.0 * (links + 2.0);
         let instants = 2.0 * self.scenario.outages.len() as f64;
         let later = (flows * instants * 2.0 * (both + 4.0 * links)).min(self.most_routed_bytes() as f64);
         flows * (2.0 * size_of::<Demand>() as f64 + size_of::<[Routes; 2]>() as f64 + both) + later
     }
 
-    /// A flow takes this way from now on: returns the route that it had and the one that it has, if they differ.
+    /// Moves a flow to this path. Returns the old and the new route if they differ.
     fn follow_on(&mut self, way: &Way, known: &mut Routes) -> Option<(u32, u32)> {
         let before = known.now;
         known.now = match known.all.iter().find(|(links, _)| *links == way.links) {
@@ -226,7 +227,7 @@ impl Builder<'_> {
         (before != known.now).then_some((before, known.now))
     }
 
-    /// A flow whose law obeys routers needs one on each way that it takes.
+    /// Checks that a flow whose law obeys routers has one on its new path.
     fn check_rerouted(&self, plan: &GroupPlan, laws: &[&SenderSpec], there: &Way, time: Time) -> Result<()> {
         for law in laws.iter().filter(|law| law.needs_router()) {
             let header = law.header();
@@ -243,7 +244,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Routers of links that no flow takes before one fails learn their flows' RTTs from those that will.
+    /// Notes the RTTs of flows at links that no flow takes before an outage, for their routers.
     fn note_rtts(
         &mut self,
         demand: &Demand,
@@ -265,18 +266,18 @@ impl Builder<'_> {
     }
 }
 
-/// The routes that a flow has had one way.
+/// The routes of a flow in one direction.
 struct Routes {
-    /// Its hosts' own links.
+    /// Links of the flow's hosts.
     first: Option<u32>,
     last: Option<u32>,
-    /// The router links of each, and where it begins.
+    /// Router links of each route, and where the route begins.
     all: Vec<(Vec<u32>, u32)>,
     now: u32,
 }
 
 impl Routes {
-    /// Of a flow that has had one.
+    /// The routes of a flow with one route so far.
     fn of(routes: &[u32], at: u32, routers: usize) -> Self {
         let links: Vec<u32> = routes[at as usize..].iter().copied().take_while(|link| *link != END).collect();
         let own = |link: Option<&u32>| link.copied().filter(|link| *link as usize >= routers);
@@ -290,14 +291,14 @@ impl Routes {
     }
 }
 
-/// What the link back may be called.
+/// Possible names of the link in the other direction.
 fn way_back(name: &str) -> Vec<String> {
     let swapped = name.split_once("->").map(|(from, to)| format!("{to}->{from}"));
     let named = name.strip_suffix(".reverse").map_or_else(|| format!("{name}.reverse"), str::to_owned);
     swapped.into_iter().chain([named]).collect()
 }
 
-/// A capacity with none at these times. What does not return by the end of the run may do so after it.
+/// A capacity that is zero at these times. A link that does not return by the end of the run returns a second after it.
 fn paused(capacity: &Capacity, times: &[(Time, Time)], end: Time) -> Capacity {
     let before: Vec<(Time, Rate)> = match capacity {
         Capacity::Constant(rate) => vec![(Time::ZERO, *rate)],

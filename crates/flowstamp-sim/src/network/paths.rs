@@ -1,9 +1,10 @@
-//! Routers, the links between them, and the ways of least cost: of least delay, and then of fewest hops; or of least weight, where links
+//! Routers, links between them, and least-cost paths. Cost is delay and then the number of hops, or weight where links
 //! have weights.
 //!
-//! Of ways with the same cost each flow takes one, by equal-cost multipath routing (ECMP, RFC 2992): every node on the way hashes
-//! the flow, and takes that link of those which lead on by a shortest way. The hash is of names alone: the flow's, the node's,
-//! the run's seed. So a flow keeps its way whatever else there is, as long as its own ways are the same.
+//! Among paths of equal cost each flow takes one, by equal-cost multipath routing (ECMP, RFC 2992). Each node on the
+//! path hashes the flow and takes one of its links that lie on a least-cost path. The hash depends only on names: the
+//! flow's and the node's, and the run's seed. So a flow keeps its path when other flows change, as long as its own
+//! paths are the same.
 
 use crate::plan::LinkPlan;
 use crate::random::hash;
@@ -13,25 +14,26 @@ use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// Nodes whose distance is kept at a time, over all destinations.
+/// Maximum number of distances cached over all destinations.
 const MOST_KEPT: usize = 1 << 21;
 
-/// Links one after another, and the node that each leads to.
+/// A path: links in order, and the node to which each leads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Way {
     pub links: Vec<u32>,
     pub nodes: Vec<usize>,
 }
 
-/// The ways there and back of flows between two nodes, by their numbers; one for all where there are no others.
+/// The paths there and back of flows between two nodes, by flow number; only one entry if there is only one path.
 pub(super) type Ways = Vec<(Way, Way)>;
 
-/// A flow as nodes hash it.
+/// The hash of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hashed(u64);
 
 impl Hashed {
-    /// Flow number `index` of the group `name`, in the run of this seed. Acks are hashed for themselves, as switches do.
+    /// Hashes flow number `index` of the group `name`, in the run of this seed. Acks have a hash of their own, as at
+    /// switches.
     pub(super) fn new(seed: u64, name: &str, index: u64) -> Self {
         Self(hash(seed, name).wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
@@ -40,9 +42,9 @@ impl Hashed {
         Self(!self.0)
     }
 
-    /// One of so many, at a node.
+    /// Chooses one of `count` links at a node.
     fn of(self, node: &str, count: usize) -> usize {
-        // SplitMix64's last steps: neither names nor numbers alone spread over all bits.
+        // The last steps of SplitMix64: names and numbers alone do not spread over all bits.
         let mut x = self.0 ^ hash(0, node);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -51,27 +53,27 @@ impl Hashed {
     }
 }
 
-/// Least costs to nodes, as far as somebody asked.
+/// Cached least costs, for each destination that was asked for.
 #[derive(Default)]
 pub(super) struct Known {
     to: BTreeMap<usize, Search>,
     kept: usize,
 }
 
-/// A search that went on backward from a destination until what was asked for was found.
+/// A Dijkstra search backward from a destination, continued only as far as asked.
 #[derive(Default)]
 struct Search {
     best: BTreeMap<usize, u64>,
     heap: BinaryHeap<Reverse<(u64, usize)>>,
-    /// All nodes nearer than this are known.
+    /// All nodes nearer than this cost are known.
     done: Option<u64>,
 }
 
-/// All links that shortest ways between two nodes take.
+/// All links on least-cost paths between two nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reach {
     pub links: BTreeSet<u32>,
-    /// Where there are several, those that are one of several at their node.
+    /// The links that are one of several choices at their node.
     pub parallel: BTreeSet<u32>,
 }
 
@@ -80,21 +82,22 @@ pub(super) struct Reach {
 pub(super) struct Core {
     pub nodes: BTreeMap<String, usize>,
     pub names: Vec<String>,
-    /// `(from, to, link)`; an interface of a cell is the link of several.
+    /// Edges `(from, to, link)`. An interface of a cell is the link of several edges.
     pub edges: Vec<(usize, usize, u32)>,
-    /// Of each node the edges that leave it, in their order; made when the first path is asked for, by which time all are there.
+    /// For each node the edges that leave it, in order. It is made at the first request for a path, when all edges
+    /// exist.
     pub leaving: OnceCell<Vec<Vec<usize>>>,
-    /// Likewise those that enter it.
+    /// For each node the edges that enter it.
     pub entering: OnceCell<Vec<Vec<usize>>>,
-    /// What is known of the ways to each node.
+    /// Cache of least costs to each node.
     pub known: RefCell<Known>,
-    /// Nodes that patterns of traffic go between.
+    /// Hosts between which traffic patterns place flows.
     pub hosts: Vec<usize>,
-    /// Access link that a flow gets unless its group says otherwise.
+    /// Access link of a flow, unless its group has another.
     pub access: Option<Access>,
     pub first: String,
     pub last: String,
-    /// Round-trip time of a flow that names none, where the topology gives one.
+    /// Round-trip time of a flow that sets none, where the topology gives one.
     pub rtt: Option<Time>,
 }
 
@@ -108,14 +111,14 @@ impl Core {
         self.names.len() - 1
     }
 
-    /// The same nodes without these links.
+    /// Returns the same nodes without these links.
     pub(super) fn without(&self, down: &BTreeSet<u32>) -> Self {
         let up = |edge: &&(usize, usize, u32)| !down.contains(&edge.2);
         let edges = self.edges.iter().filter(up).copied().collect();
         Self { nodes: self.nodes.clone(), names: self.names.clone(), edges, ..Self::default() }
     }
 
-    /// The way that a flow's data take, and that of its acks; `None` if there is none.
+    /// The paths of a flow's data and acks; `None` if there is none.
     pub(super) fn ways(
         &self,
         links: &[LinkPlan],
@@ -126,7 +129,7 @@ impl Core {
         Some((self.way(links, from, to, flow)?, self.way(links, to, from, flow.acks())?))
     }
 
-    /// A way of least cost; a flow takes the same whatever the others do.
+    /// A least-cost path. It does not depend on other flows.
     pub(super) fn way(&self, links: &[LinkPlan], from: usize, to: usize, flow: Hashed) -> Option<Way> {
         let mut way = Way::default();
         let mut node = from;
@@ -144,12 +147,12 @@ impl Core {
         Some(way)
     }
 
-    /// Whether there is a way.
+    /// Whether there is a path.
     pub(super) fn leads(&self, links: &[LinkPlan], from: usize, to: usize) -> bool {
         self.follow(links, from, to, |_| ()).is_some()
     }
 
-    /// All links of shortest ways to a node from others; `None` if one of them has none.
+    /// All links on least-cost paths to a node from several others; `None` if one of them has no path.
     pub(super) fn reach(&self, links: &[LinkPlan], from: &BTreeSet<usize>, to: usize) -> Option<Reach> {
         let mut reach = Reach::default();
         for start in from {
@@ -180,7 +183,7 @@ impl Core {
         Some(reach)
     }
 
-    /// The ways of flows between two nodes: one for all of them, or where there are several one for each of `flows`.
+    /// The paths of flows between two nodes: one for all, or one for each of `flows` where there are several paths.
     pub(super) fn all_ways(
         &self,
         links: &[LinkPlan],
@@ -196,7 +199,8 @@ impl Core {
         flows.into_iter().take(most).map(|flow| self.ways(links, from, to, flow)).collect()
     }
 
-    /// Where one edge alone enters a node, all ways there lead over its other end, whose distances are those of many.
+    /// The only edge that enters a node, if there is just one. All paths to the node use it, so the distances to its
+    /// other end serve many nodes.
     fn before(&self, to: usize) -> Option<usize> {
         match self.entering()[to][..] {
             [edge] => Some(edge),
@@ -226,8 +230,8 @@ impl Core {
         of
     }
 
-    /// Calls `found` with the shortest ways from a node to another, or to the one before that which all of them pass; `None` if
-    /// there are none.
+    /// Calls `found` with the least-cost paths from one node to another, or to the node before it if a single edge
+    /// leads there. `None` if there are no paths.
     fn follow(
         &self,
         links: &[LinkPlan],
@@ -250,8 +254,8 @@ impl Core {
         there.then_some(())
     }
 
-    /// What it costs to take an edge, at least 1: its weight, or else its delay in picoseconds and one for the hop, so that of equal
-    /// delays the fewer hops win.
+    /// Cost of an edge, at least 1: its weight, or else its delay in picoseconds plus one, so that among equal delays
+    /// fewer hops win.
     fn cost(&self, links: &[LinkPlan], edge: usize) -> u64 {
         let link = &links[self.edges[edge].2 as usize];
         link.weight.map_or_else(|| link.delay.as_ps().saturating_add(1), Weight::millionths)
@@ -259,7 +263,8 @@ impl Core {
 }
 
 impl Search {
-    /// Goes on until the least cost from `from` is known, and with it those of all nodes that are nearer; false if it has none.
+    /// Continues the search until the least cost from `from` is known, and with it those of all nearer nodes. False if
+    /// there is no path.
     fn until(&mut self, core: &Core, links: &[LinkPlan], from: usize, to: usize) -> bool {
         if self.done.is_none() {
             self.best.insert(to, 0);
@@ -275,7 +280,7 @@ impl Search {
             for edge in &core.entering()[node] {
                 let before = core.edges[*edge].0;
                 let there = cost.saturating_add(core.cost(links, *edge));
-                // Longer than can be told: there is no way.
+                // The cost overflows: this counts as no path.
                 if there < u64::MAX && self.best.get(&before).is_none_or(|least| there < *least) {
                     self.best.insert(before, there);
                     self.heap.push(Reverse((there, before)));
@@ -286,7 +291,7 @@ impl Search {
     }
 }
 
-/// Shortest ways to a node.
+/// Least-cost paths to a node.
 struct Shortest<'a> {
     core: &'a Core,
     links: &'a [LinkPlan],
@@ -295,7 +300,7 @@ struct Shortest<'a> {
 }
 
 impl Shortest<'_> {
-    /// The edges by which they go on from a node, in their order.
+    /// The edges from a node that lie on least-cost paths, in order.
     fn next(&self, node: usize) -> Vec<usize> {
         let here = self.best[&node];
         let leads = |edge: &usize| {

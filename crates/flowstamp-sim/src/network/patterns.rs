@@ -1,4 +1,4 @@
-//! Patterns of traffic: between which hosts flows go.
+//! Traffic patterns: the pairs of hosts between which flows go.
 
 use super::paths::{Core, Way};
 use super::{Builder, MOST_FLOWS, Result, error, of_full};
@@ -6,11 +6,11 @@ use crate::random::Stream;
 use crate::scenario::{FlowGroup, Pattern};
 use std::collections::BTreeSet;
 
-/// Pairs of hosts that are drawn for flows that arrive at random.
+/// Number of host pairs drawn for flows that arrive at random.
 const PAIRS: u32 = 10_000;
 
 impl Builder<'_> {
-    /// The pairs of hosts of a group with a pattern, by the numbers of its flows.
+    /// The host pairs of a group with a pattern, in the order of its flows.
     pub(super) fn pattern(&self, group: &FlowGroup, core: &Core) -> Result<Vec<(usize, usize)>> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         let Some(pattern) = group.pattern else { return Ok(Vec::new()) };
@@ -53,7 +53,7 @@ impl Builder<'_> {
     }
 }
 
-/// Checks that nothing else says between which nodes the flows go.
+/// Checks that no other key sets the nodes between which the flows go.
 fn check_beside(group: &FlowGroup, pattern: Pattern) -> Result<()> {
     let given = [
         ("list", group.list.is_some()),
@@ -71,7 +71,7 @@ fn check_beside(group: &FlowGroup, pattern: Pattern) -> Result<()> {
     }
 }
 
-/// How many pairs of hosts a group has.
+/// Number of host pairs of a group.
 fn pairs(group: &FlowGroup, pattern: Pattern, hosts: u32) -> Result<usize> {
     let web = group.web.is_some();
     let count = group.count.unwrap_or(match pattern {
@@ -89,7 +89,7 @@ fn pairs(group: &FlowGroup, pattern: Pattern, hosts: u32) -> Result<usize> {
     Ok(count as usize)
 }
 
-/// The host that all flows of an incast go to.
+/// The receiving host of an incast.
 fn receiver(group: &FlowGroup, core: &Core, hosts: &[usize]) -> Result<usize> {
     let Some(name) = &group.to else { return Ok(hosts[hosts.len() - 1]) };
     match core.nodes.get(name).filter(|node| hosts.contains(node)) {
@@ -102,7 +102,7 @@ fn receiver(group: &FlowGroup, core: &Core, hosts: &[usize]) -> Result<usize> {
 }
 
 impl Core {
-    /// The nodes that patterns go between: those of the topology, or of a graph those with one neighbour.
+    /// The hosts of a pattern: those of the topology, or the nodes of a graph with one neighbour.
     pub(super) fn hosts(&self) -> Vec<usize> {
         if !self.hosts.is_empty() || self.access.is_some() {
             return self.hosts.clone();
@@ -115,7 +115,7 @@ impl Core {
         (0..self.names.len()).filter(|node| neighbours[*node].len() == 1).collect()
     }
 
-    /// The node that a scenario names, or the topology's own; or what is wrong.
+    /// The node that a scenario names, or else the topology's default. The error says what is wrong.
     pub(super) fn end(&self, given: &Option<String>, default: &str) -> std::result::Result<usize, String> {
         let known = || self.some_names(&(0..self.names.len()).collect::<Vec<_>>());
         match given.as_deref() {
@@ -129,7 +129,7 @@ impl Core {
         }
     }
 
-    /// Names of nodes for people: those of a large network are not read.
+    /// Names of nodes for messages, cut after 40.
     pub(super) fn some_names(&self, nodes: &[usize]) -> String {
         const MOST: usize = 40;
         let names: Vec<&str> = nodes.iter().take(MOST).map(|node| self.names[*node].as_str()).collect();
@@ -137,7 +137,7 @@ impl Core {
         names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
     }
 
-    /// What the hosts at the ends of ways can send by their own links, or receive if that is less: the sum of a rate.
+    /// Total rate at which the hosts at the paths' ends can send over their own links, or receive if that is less.
     pub(super) fn hosts_carry<'w>(
         &self,
         ways: impl Iterator<Item = &'w (Way, Way)>,

@@ -1,27 +1,31 @@
-//! Flows that may fall into step with the bottleneck's queue: phase effects (Floyd, Jacobson 1992).
+//! Finds flows that may become phase-locked to the bottleneck's queue: phase effects (Floyd, Jacobson 1992).
 //!
-//! Where hosts' links are exactly as fast as a drop-tail bottleneck, packets come one packet time apart, as they leave. Of flows with
-//! the same RTT it is then always the same whose packets meet a full queue. One part in a million of another rate ends that,
-//! in ns-2 as here; so does a random delay at the senders.
+//! If hosts' links are exactly as fast as a drop-tail bottleneck, packets arrive one packet time apart, as they leave.
+//! Among flows with the same RTT, packets of the same flow then always meet a full queue. A rate that differs by one
+//! part in a million ends that, in ns-2 as here; so does a random delay at the senders.
 //!
-//! A group is told of only where nothing else would explain uneven shares:
+//! A group is reported only where nothing else would explain uneven shares:
 //!
-//! - its flows are endless, unpaced TCPs of one RTT and one law, there since warm-up, without a random delay;
-//! - the link has neither router law nor classes, neither another medium nor impairments, a constant capacity, and no web flows;
-//! - packets were dropped, and windows are of four packets at least: fewer leave recovery to timeouts;
-//! - it was looked at for four epochs of Reno's at the fair window W, W/2 round trips each (the slowest of the TCPs here): AIMD
-//!   converges by epochs (Chiu, Jain 1989);
-//! - Jain's index is below 3/4. Windows out of step, spread evenly from 2/3 to 4/3 of their mean as Reno's sawtooth is,
-//!   scatter by 1/sqrt(27) of it at any instant, and less over time; 3/4 is three times that: 1/(1 + 9/27).
+//! - its flows are endless, unpaced TCPs of one RTT and one law, active since warm-up, without a random delay;
+//! - the link has no router law, no classes, no shared medium, no impairments, a constant capacity, and no flows that
+//!   arrive during the run;
+//! - packets were dropped, and windows are at least four packets: smaller ones leave recovery to timeouts;
+//! - it was observed for four epochs of Reno's at the fair window W, W/2 round trips each (the slowest of the TCPs
+//!   here): AIMD converges by epochs (Chiu, Jain 1989);
+//! - Jain's index is below 3/4. Unsynchronised windows, spread evenly from 2/3 to 4/3 of their mean like Reno's
+//!   sawtooth, scatter by 1/sqrt(27) of the mean at any instant, and less over time. 3/4 corresponds to three times
+//!   that: 1/(1 + 9/27).
 //!
-//! Datagrams that leave by a bare clock lock as well: it is always the same flow's packet that comes when a place in the queue is free. They are
-//! looked at together, over links and interfaces of cells, by Jain's index of the shares of what they offer that arrive:
+//! Datagrams sent by a clock without jitter lock as well: a packet of the same flow always arrives when a place in the
+//! queue becomes free. They are judged together, over links and interfaces of cells, by Jain's index of the fractions
+//! of offered data that arrive:
 //!
-//! - all data that the link carries are datagrams of a constant rate, without a stop, and some have a jitter of less than a packet time;
-//! - the link has neither router law nor classes, nor impairments, and is the slowest on their way;
-//! - packets were dropped there, and a hundred packets of the slowest flow were looked at: by chance alone a share of them scatters by
-//!   1/20 at most;
-//! - the index is below 9/10: shares scatter by a third of their mean, 1/(1 + 1/9).
+//! - all data on the link are datagrams of a constant rate, without a stop, and some have a jitter of less than a
+//!   packet time;
+//! - the link has no router law, no classes and no impairments, and is the slowest on their path;
+//! - packets were dropped there, and a hundred packets of the slowest flow were observed: by chance alone a fraction of
+//!   them scatters by at most 1/20;
+//! - the index is below 9/10: fractions scatter by a third of their mean, 1/(1 + 1/9).
 
 use super::Builder;
 use crate::medium::Capacity;
@@ -32,15 +36,15 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{Header, QueueSpec, RouterSpec};
 use flowstamp_laws::units::Time;
 
-/// Packets of a window that recovers without timeouts.
+/// Smallest window, packets, that recovers without timeouts.
 const LEAST_WINDOW: f64 = 4.0;
 const EPOCHS: u64 = 4;
 
-/// So many packets of a datagram flow must be looked at.
+/// Number of packets of a datagram flow that must be observed.
 const DATAGRAMS: u64 = 100;
 
 impl Builder<'_> {
-    /// Finds the groups that may be locked.
+    /// Finds the groups that may be phase-locked.
     pub(super) fn phases(&self, network: &mut Network) {
         let counts: Vec<u32> =
             network.groups.iter().map(|g| self.scenario.flows[g.spec].count.unwrap_or(1)).collect();
@@ -126,12 +130,12 @@ impl Builder<'_> {
 }
 
 impl LinkPlan {
-    /// Nothing but a buffer decides who is lost here, and no other link's packets.
+    /// Whether only the buffer decides which packets are lost here, and no other link's packets matter.
     fn is_plain_drop_tail(&self) -> bool {
         self.is_lawless_drop_tail() && self.medium == Medium::Own
     }
 
-    /// Nothing but a buffer decides who is lost before this link.
+    /// Whether only the buffer before this link decides which packets are lost.
     fn is_lawless_drop_tail(&self) -> bool {
         let lawless = matches!(self.queue, QueueSpec::DropTail(_))
             && !self.queue.drops_head()

@@ -1,4 +1,4 @@
-//! The three kinds of topology.
+//! Lays out the three kinds of topology: dumbbell, parking lot and graph.
 
 use super::datacentre::Laid;
 use super::paths::Core;
@@ -156,7 +156,7 @@ impl Builder<'_> {
                     told: l.rate.known(),
                     delay: l.delay,
                     weight: l.weight,
-                    limit: Limit::Packets(0), // known when all flows are: graph_buffers
+                    limit: Limit::Packets(0), // set by graph_buffers, once all flows are known
                     queue: l.queue.clone(),
                     router: l.router.clone(),
                     share: l.share.clone(),
@@ -177,13 +177,13 @@ impl Builder<'_> {
         Ok(core)
     }
 
-    /// Whether routes go by weights: if one link has a weight, or one cell.
+    /// Whether routes go by weight: true if any link or cell has a weight.
     pub(super) fn weighted(&self) -> bool {
         let links = self.scenario.graph.iter().flat_map(|graph| &graph.links).map(|link| link.weight);
         links.chain(self.scenario.wireless.iter().map(|cell| cell.weight)).any(|weight| weight.is_some())
     }
 
-    /// Where routes go by weights every link needs one.
+    /// Checks that every link has a weight, where routes go by weight.
     fn check_weights(&self, laid: &Laid) -> Result<()> {
         match laid.graph.links.iter().position(|link| link.weight.is_none()).filter(|_| self.weighted()) {
             None => Ok(()),
@@ -195,7 +195,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Buffers in BDP refer to the longest flow, which is known last.
+    /// Sets the buffers of a graph. Buffers in BDP depend on the longest flow, which is known last.
     pub(super) fn graph_buffers(&mut self, longest: Time) -> Result<()> {
         let Some(laid) = self.graph.take() else { return Ok(()) };
         let g = &laid.graph;
@@ -214,7 +214,8 @@ impl Builder<'_> {
     }
 }
 
-/// Which packets go first: those that the scenario says, or else the router law, unless the link has a scheduler of its own.
+/// Priority of packets: the scenario's, or else what the router law asks for, unless the link has a scheduler of its
+/// own.
 pub(super) fn priority(
     given: Option<Priority>,
     router: &RouterSpec,
@@ -227,7 +228,7 @@ pub(super) fn priority(
     given.unwrap_or(if wanted { Priority::Acks } else { Priority::None })
 }
 
-/// Who is tested on a link of this rate.
+/// The police of a link of this rate.
 fn police(key: &str, given: Option<Police>, rate: Rate) -> Result<Option<police::Params>> {
     let Some(given) = given else { return Ok(None) };
     given
@@ -235,7 +236,7 @@ fn police(key: &str, given: Option<Police>, rate: Rate) -> Result<Option<police:
         .map_or_else(|(name, text)| error(format!("{key}.{name}"), text), |params| Ok(Some(params)))
 }
 
-/// The number of a medium, which are counted as they are named.
+/// The number of a medium. Media are numbered in the order in which they are named.
 fn medium<'a>(name: &'a str, media: &mut Vec<&'a str>) -> Medium {
     let known = media.iter().position(|m| *m == name);
     Medium::Turns(known.unwrap_or_else(|| {

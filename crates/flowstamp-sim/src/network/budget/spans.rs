@@ -1,4 +1,4 @@
-//! Where the flows of a group go: the longest way, all links that they may take, and how long a round trip is.
+//! Extent of a group's paths: the longest path, all links that the flows may take, and round-trip times.
 
 use super::super::Builder;
 use super::super::groups::Leg;
@@ -7,27 +7,27 @@ use crate::scenario::{FlowGroup, OneOrMany};
 use flowstamp_laws::units::Time;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the flows of a group go.
+/// Extent of the paths of a group.
 pub(super) struct Span {
     pub name: String,
-    /// The longest ways there and back.
+    /// The longest paths there and back.
     pub way: Way,
     pub back: Way,
-    /// All links that they may take.
+    /// All links that the flows' data, and their acks, may take.
     pub there: Vec<u32>,
     pub acks: Vec<u32>,
-    /// Links by which their data leave the nodes where they start.
+    /// Number of links by which data leave the source nodes.
     pub first: usize,
-    /// The shortest and the longest round-trip propagation time.
+    /// The shortest and the longest propagation RTT.
     pub rtts: [Time; 2],
-    /// Pairs of hosts, if a pattern says between which.
+    /// Number of host pairs, for a traffic pattern.
     pub pairs: Option<usize>,
-    /// What their load is a share of, bytes per second.
+    /// Capacity of which the load is a fraction, bytes per second.
     pub shared: f64,
 }
 
 impl Builder<'_> {
-    /// The longest round trip of any flow, which buffers in BDP may refer to.
+    /// The longest RTT of any flow, to which buffers in BDP may refer.
     pub(super) fn longest(&self, core: &Core) -> Time {
         let of = |(at, group): (usize, &FlowGroup)| {
             self.spans(at, group, core).into_iter().map(|span| span.rtts[1]).max()
@@ -35,7 +35,7 @@ impl Builder<'_> {
         self.scenario.flows.iter().enumerate().filter_map(of).max().unwrap_or_default()
     }
 
-    /// Where the flows of a group go; none where something is wrong with it, which is said when it is placed.
+    /// The extents of a group's paths. Empty if the group is invalid; placing it reports the error.
     pub(super) fn spans(&self, at: usize, group: &FlowGroup, core: &Core) -> Vec<Span> {
         if let Some(list) = self.lists.get(&at) {
             let span = |ways: &Ways| {
@@ -53,7 +53,7 @@ impl Builder<'_> {
         legs.iter().filter_map(|leg| self.of_leg(group, leg, core)).collect()
     }
 
-    /// The ways of a leg's flows together.
+    /// The extent of the paths of one leg.
     fn of_leg(&self, group: &FlowGroup, leg: &Leg, core: &Core) -> Option<Span> {
         let any = Hashed::new(0, "", 0);
         let mut ends: [BTreeMap<usize, BTreeSet<usize>>; 2] = Default::default();
@@ -99,7 +99,7 @@ impl Builder<'_> {
         Some(Span { name: name.to_owned(), way, back, there, acks, first, rtts, pairs: None, shared })
     }
 
-    /// The shortest and the longest round-trip propagation time of a group's flows over a path.
+    /// The shortest and the longest propagation RTT of a group's flows over a path.
     fn rtts(&self, group: &FlowGroup, way: &Way, back: &Way, core: &Core) -> [Time; 2] {
         let delays = way.links.iter().chain(&back.links).map(|link| self.links[*link as usize].delay);
         let inner = delays.fold(Time::ZERO, Time::saturating_add);
