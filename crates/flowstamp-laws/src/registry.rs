@@ -1,9 +1,10 @@
 //! The lists of laws: [headers], [senders], [routers], [queues] and [schedulers], a line for each.
 //!
-//! A header is what a packet carries, a sender law and a router law are what two ends of a conversation make of it: each
-//! names its header, so that several laws may speak the same one. The macros make an enum of each kind, so that the
-//! engine dispatches by a jump and not through a vtable, and the names and parameters that a scenario may write.
-//! Nothing else in the project lists laws. Those under `full` are not in a build without that feature, which refuses them by name.
+//! A header is the part of a packet that sender laws and router laws use to communicate. Each law names its header,
+//! so that several laws may share one. For each list, macros generate an enum, so that the engine dispatches by a
+//! jump and not through a vtable. They also generate the names and parameters that a scenario may use. No other place
+//! in the project lists laws. A build without the feature `full` omits the lines under `full` and refuses these laws
+//! by name.
 
 pub mod headers;
 pub mod queues;
@@ -19,7 +20,7 @@ pub use routers::{AnyRouter, RouterSpec};
 pub use schedulers::ShareSpec;
 pub use senders::{AnySender, SenderSpec};
 
-/// The same expression for a law of any kind.
+/// Evaluates the same expression for any law of a list.
 macro_rules! each {
     ($it:expr, $($variant:ident)*; $law:ident => $do:expr) => {
         match $it {
@@ -34,7 +35,7 @@ use each;
 #[cfg(test)]
 mod tests;
 
-/// Calls a macro with its lines; without the feature `full`, with those only that stand outside of `full`.
+/// Calls a macro with its lines; without the feature `full`, only with those outside of `full`.
 macro_rules! in_this_build {
     ($make:ident $({ $($always:tt)* } full { $($more:tt)* })*) => {
         #[cfg(feature = "full")]
@@ -45,8 +46,8 @@ macro_rules! in_this_build {
 }
 use in_this_build;
 
-/// Makes the type by which a scenario names a law, with its parameters: `$spec`, an enum tagged by `$tag`, in which
-/// `key = "name"` stands for `key = { $tag = "name" }`.
+/// Defines `$spec`, the type for a law and its parameters in a scenario. It is an enum tagged by `$tag`, in which
+/// `key = "name"` abbreviates `key = { $tag = "name" }`.
 macro_rules! spec {
     (
         $(#[$doc:meta])* $spec:ident, $table:ident, $tag:literal, $expecting:literal,
@@ -63,10 +64,10 @@ macro_rules! spec {
         enum $table { $( $(#[$variant_doc])* #[schemars(rename = $name)] $variant($params) ),* }
 
         impl $spec {
-            /// Every name, in the order of the registry.
+            /// All names, in the order of the registry.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
-            /// The name in scenarios.
+            /// The law's name in scenarios.
             #[must_use]
             pub const fn name(&self) -> &'static str {
                 match self { $( Self::$variant(_) => $name ),* }

@@ -1,4 +1,4 @@
-//! What packets can carry for a law. A header is one line of `headers!`.
+//! The list of headers. A header is one line of `headers!`.
 
 use crate::share::police::{Belief, Told};
 use crate::stamp::{Stamp, StampLaw};
@@ -7,20 +7,20 @@ use crate::{pcp, rcp, vcp, xcp};
 
 macro_rules! headers {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ty; )*) => {
-        /// Which header a packet carries, and so whose routers may write into it.
+        /// The header that a packet carries, which decides which routers may write into it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Header {
-            /// None: a plain packet, which no router law stamps.
+            /// No header: a plain packet, which no router law stamps.
             Plain,
             $( $(#[$doc])* $variant ),*
         }
 
         impl Header {
-            /// Every header that routers write into, in the order of the registry.
+            /// All headers that routers write into, in the order of the registry.
             pub const ALL: &'static [Self] = &[$( Self::$variant ),*];
 
-            /// The name in messages and in results.
+            /// The header's name in messages and in results.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { Self::Plain => "plain", $( Self::$variant => $name ),* }
@@ -70,7 +70,7 @@ macro_rules! headers {
                 match self { Self::Plain => {} $( Self::$variant => <$header as StampLaw>::test(stamp, size, test) ),* }
             }
 
-            /// Folds a further packet's stamp into one not yet acknowledged ([`StampLaw::merge`]).
+            /// Merges a newer packet's stamp into one not yet acknowledged ([`StampLaw::merge`]).
             #[inline]
             pub fn merge(self, pending: &mut Stamp, newer: &Stamp) {
                 match self {

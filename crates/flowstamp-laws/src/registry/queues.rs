@@ -1,4 +1,5 @@
-//! Who is dropped, marked or let in. A queue law is one line of `queues!`: its name, its type.
+//! The list of queue laws, which drop, mark or admit packets. A queue law is one line of `queues!`: its name, its
+//! type.
 
 use super::{each, in_this_build, spec};
 use crate::Refused;
@@ -18,14 +19,13 @@ macro_rules! queues {
         }
 
         impl QueueSpec {
-            /// Every law with its default parameters, in the order of the registry.
+            /// All laws with their default parameters, in the order of the registry.
             #[must_use]
             pub fn all() -> Vec<Self> { vec![$( Self::$variant(Default::default()) ),*] }
 
-            /// Whether the parameters make sense; else the parameter, and what would be right.
+            /// Checks the parameters.
             ///
-            /// # Errors
-            /// The first parameter that does not.
+            /// # Errors The first invalid parameter, and what would be right.
             pub fn check(&self) -> Result<(), Refused> {
                 match self { $( Self::$variant(p) => <$queue as QueueLaw>::check(p) ),* }
             }
@@ -53,7 +53,7 @@ macro_rules! queues {
                 match self { $( Self::$variant(p) => <$queue as QueueLaw>::smallest_bucket(p) ),* }
             }
 
-            /// The law for one link.
+            /// Creates the law for one link.
             #[must_use]
             pub fn build(&self, view: &QueueView) -> AnyQueue {
                 match self { $( Self::$variant(p) => AnyQueue::$variant(<$queue as QueueLaw>::new(p, view)) ),* }
@@ -64,13 +64,13 @@ macro_rules! queues {
         #[derive(Clone, Debug)]
         pub enum AnyQueue {
             $( $(#[$doc])* $variant($queue), )*
-            /// A test's.
+            /// A test's scripted law.
             #[cfg(feature = "scripted")]
             Scripted(Box<super::scripted::Queue>),
         }
         impl AnyQueue {
             /// [`QueueLaw::on_arrival`].
-            #[inline(always)] // once per packet at a router, which is small for most laws
+            #[inline(always)] // called once per packet, and small for most laws
             pub fn on_arrival(&mut self, arrival: &Arrival, uniform: impl FnMut() -> f64) -> Verdict {
                 each!(self, $($variant)*; l => l.on_arrival(arrival, uniform))
             }
@@ -140,7 +140,7 @@ in_this_build! { queues
 }
 
 impl QueueSpec {
-    /// Whether packets wait by flows, and how: the link then has [`fq_codel::FqCodel`] for its packets.
+    /// Parameters of per-flow queues, if the law has these. The link then keeps its packets in [`fq_codel::FqCodel`].
     #[must_use]
     pub const fn by_flow(&self) -> Option<&fq_codel::Params> {
         match self {
@@ -149,13 +149,13 @@ impl QueueSpec {
         }
     }
 
-    /// Whether packets at the head make room for one that arrives: whoever holds them gives them up.
+    /// Whether packets at the head are dropped to make room for an arriving one. The owner of the queue drops them.
     #[must_use]
     pub const fn drops_head(&self) -> bool {
         matches!(self, Self::DropTail(droptail::Params { drop: droptail::Drop::Head }))
     }
 
-    /// Whether token buckets say when packets leave, and which.
+    /// Parameters of the token buckets that decide when packets leave, if the law has these.
     #[must_use]
     pub const fn shaper(&self) -> Option<&token_bucket::ShaperParams> {
         match self {
@@ -165,13 +165,13 @@ impl QueueSpec {
         }
     }
 
-    /// Whether the link must be served by an event for each packet that waits.
+    /// Whether the link needs an event for each queued packet.
     #[must_use]
     pub const fn needs_events(&self) -> bool {
         self.hears().each_departure() || self.drops_head() || self.shaper().is_some()
     }
 
-    /// Why the queue must be the only one of its link, if it must.
+    /// The reason why the queue must be the only one of its link, if it must.
     #[must_use]
     pub const fn is_alone(&self) -> Option<&'static str> {
         match self {

@@ -1,5 +1,5 @@
-//! What routers write into packets. A router law is one line of `routers!`: its name, the header that it writes into, its
-//! type.
+//! The list of router laws, which write into packets. A router law is one line of `routers!`: its name, the header
+//! that it writes into, its type.
 
 use super::{Header, SenderSpec, each, in_this_build, spec};
 use crate::router::{
@@ -22,24 +22,24 @@ macro_rules! routers {
 
         impl Default for RouterSpec { fn default() -> Self { Self::None(NoParams {}) } }
         impl RouterSpec {
-            /// Every law with its default parameters, in the order of the registry; without `none`.
+            /// All laws except `none` with their default parameters, in the order of the registry.
             #[must_use]
             pub fn all() -> Vec<Self> { vec![$( Self::$variant(Default::default()) ),*] }
-            /// A router law that writes into the same header and needs no capacity, as the senders name it that have this one by themselves.
+            /// A router law for the same header that needs no capacity, taken from the line of a sender whose default
+            /// router is this one.
             #[must_use]
             pub fn blind(&self) -> Option<Self> {
                 let own = |sender: &SenderSpec| sender.router().is_some_and(|router| router.name() == self.name());
                 SenderSpec::all().iter().find(|sender| own(sender))?.blind_router().filter(|it| !it.traits().needs_capacity)
             }
-            /// What it writes into; [`Header::Plain`] where the link only forwards.
+            /// The header that the law writes into; [`Header::Plain`] where the link only forwards.
             #[must_use]
             pub const fn header(&self) -> Header {
                 match self { Self::None(_) => Header::Plain, $( Self::$variant(_) => Header::$header ),* }
             }
-            /// Whether the parameters make sense; else the parameter, and what would be right.
+            /// Checks the parameters.
             ///
-            /// # Errors
-            /// The first parameter that does not.
+            /// # Errors The first invalid parameter, and what would be right.
             pub fn check(&self) -> Result<(), Refused> {
                 match self {
                     Self::None(_) => Ok(()),
@@ -61,7 +61,7 @@ macro_rules! routers {
                     $( Self::$variant(p) => <$router as RouterLaw>::open(p) ),*
                 }
             }
-            /// The law on this link; `None` where the link only forwards.
+            /// Creates the law for a link; `None` where the link only forwards.
             #[must_use]
             pub fn build(&self, link: &RouterView) -> Option<AnyRouter> {
                 match self {
@@ -75,12 +75,12 @@ macro_rules! routers {
         #[derive(Clone, Debug)]
         pub enum AnyRouter {
             $( $(#[$doc])* $variant($router), )*
-            /// A test's.
+            /// A test's scripted law.
             #[cfg(feature = "scripted")]
             Scripted(Box<super::scripted::Router>),
         }
         impl AnyRouter {
-            /// Into which header it writes.
+            /// The header that the law writes into.
             #[inline]
             #[must_use]
             pub const fn header(&self) -> Header {

@@ -1,5 +1,5 @@
-//! How a router law shares its link with other traffic. A scheduler is one line of `schedulers!`: its name, and what
-//! makes it from the parameters.
+//! The list of schedulers, by which a router law shares its link with other traffic. A scheduler is one line of
+//! `schedulers!`: its name and its constructor.
 
 use super::spec;
 use crate::Refused;
@@ -25,12 +25,11 @@ macro_rules! schedulers {
             pub const fn params(&self) -> Option<&share::Params> {
                 match self { Self::None(_) => None, $( Self::$variant(p) => Some(p) ),* }
             }
-            /// Whether the parameters make sense; else the parameter, and what would be right.
+            /// Checks the parameters.
             ///
-            /// # Errors
-            /// The first parameter that does not.
+            /// # Errors The first invalid parameter, and what would be right.
             pub fn check(&self) -> Result<(), Refused> { self.params().map_or(Ok(()), share::Params::check) }
-            /// The scheduler between so many classes, nothing waiting; `None` where one queue serves all.
+            /// Creates the scheduler for `classes` empty queues; `None` where one queue serves all.
             #[must_use]
             pub fn build(&self, classes: usize) -> Option<Scheduler> {
                 match self { Self::None(_) => None, $( Self::$variant(p) => $new(p, classes) ),* }

@@ -1,7 +1,7 @@
-//! Laws that do what a test tells them and write down what they hear.
+//! Scripted laws for tests: they do what the test sets and record what they hear.
 //!
-//! Between laws stands more than any one law of the lists uses: labels, bits, a queue's timer. A test lays out a network,
-//! puts these in the place of its laws and sees what came of what they wrote. No scenario can name them.
+//! The interface of laws has more than any single listed law uses: labels, bits, a queue's timer. A test lays out a
+//! network, replaces its laws by these and checks the effects of what they write. No scenario can name them.
 
 use super::Header;
 use crate::queue::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, Verdict};
@@ -12,22 +12,22 @@ use crate::sender::{Ack, Congestion, FlowView, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 
-/// A queue law that lets all in.
+/// A queue law that admits all packets.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// What it hears.
+    /// Events that it hears.
     pub hears: Hears,
     /// The label that it writes.
     pub writes: Option<f64>,
-    /// When its timer fires, one after the other.
+    /// Times at which its timer fires, in order.
     pub timer: Vec<Time>,
-    /// When its timer fired, and what it saw.
+    /// The link as it saw it each time its timer fired.
     pub fired: Vec<LinkView>,
     /// Packets that arrived.
     pub arrived: Vec<Arrival>,
     /// Packets that left.
     pub left: Vec<Departure>,
-    /// Capacities that it was told of.
+    /// Capacities that it heard of.
     pub capacities: Vec<Rate>,
 }
 
@@ -80,11 +80,11 @@ impl QueueLaw for Queue {
 /// A router law that changes the bits and the first word of the stamp of each packet.
 #[derive(Clone, Debug)]
 pub struct Router {
-    /// Whose packets.
+    /// Header of the packets that it changes.
     pub header: Header,
-    /// What it adds to the bits of its first packet, one more to those of each further one.
+    /// Value that it adds to the bits of its first packet; each further packet gets one more.
     pub adds: u16,
-    /// Bits that it found, bits that it left and the stamp that it wrote.
+    /// Bits before, bits after, and the stamp that it wrote, for each packet.
     pub wrote: Vec<(u16, u16, Stamp)>,
 }
 
@@ -115,7 +115,7 @@ impl RouterLaw for Router {
     fn variables(&self, _: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// A sender law with a window that stays.
+/// A sender law with a constant window.
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// Its window, bytes.
@@ -124,7 +124,7 @@ pub struct Sender {
     pub stamp: Stamp,
     /// The bits of its packets.
     pub bits: u16,
-    /// Of each ack: how many packets were new in it, its bits, its stamp.
+    /// For each ack its newly acknowledged packets, bits and stamp.
     pub acks: Vec<(u32, u16, Stamp)>,
 }
 

@@ -1,6 +1,6 @@
-//! How flows set their window or rate. A sender law is one line of `senders!`: its name, the header that its packets
-//! carry, its type, and the router law that its flows have by themselves, if they rely on one. Where that needs the link's capacity, another
-//! may follow that does not, for links whose capacity nobody knows.
+//! The list of sender laws, which set a flow's window or rate. A sender law is one line of `senders!`: its name, the
+//! header that its packets carry, its type, and the default router law of its flows, if they rely on one. If that
+//! router law needs the link's capacity, another may follow for links of unknown capacity.
 
 use super::{Header, RouterSpec, each, in_this_build, spec};
 use crate::sender::{
@@ -21,20 +21,20 @@ macro_rules! senders {
         }
 
         impl SenderSpec {
-            /// Every law with its default parameters, in the order of the registry.
+            /// All laws with their default parameters, in the order of the registry.
             #[must_use]
             pub fn all() -> Vec<Self> { vec![$( Self::$variant(Default::default()) ),*] }
-            /// What its packets carry.
+            /// The header that the law's packets carry.
             #[must_use]
             pub const fn header(&self) -> Header { match self { $( Self::$variant(_) => Header::$header ),* } }
-            /// The router law that its flows have by themselves, with its defaults; none if they rely on none.
+            /// The default router law of its flows, with default parameters; `None` if they rely on none.
             #[must_use]
             pub fn router(&self) -> Option<RouterSpec> {
                 match self {
                     $( Self::$variant(_) => [$( RouterSpec::$router(Default::default()) )?].into_iter().next(), )*
                 }
             }
-            /// The same for a link whose capacity nobody knows: a law that needs none, if there is one.
+            /// The default router law for a link of unknown capacity: one that needs no capacity, if there is one.
             #[must_use]
             pub fn blind_router(&self) -> Option<RouterSpec> {
                 match self {
@@ -42,10 +42,9 @@ macro_rules! senders {
                 }
                 .or_else(|| self.router())
             }
-            /// Whether the parameters make sense; else the parameter, and what would be right.
+            /// Checks the parameters.
             ///
-            /// # Errors
-            /// The first parameter that does not.
+            /// # Errors The first invalid parameter, and what would be right.
             pub fn check(&self) -> Result<(), Refused> {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::check(p) ),* }
             }
@@ -58,18 +57,19 @@ macro_rules! senders {
             pub fn open(&mut self) -> Open<'_> {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::open(p) ),* }
             }
-            /// The law for one flow.
+            /// Creates the law for one flow.
             #[must_use]
             pub fn build(&self, flow: &FlowView) -> AnySender {
                 match self { $( Self::$variant(p) => AnySender::$variant(<$sender as SenderLaw>::new(p, flow)) ),* }
             }
         }
 
-        /// A sender of any law. What remembers more than TCP does is boxed, as flows of all laws are as large as the largest.
+        /// A sender of any law. Laws with more state than TCP are boxed, because every flow takes the size of the
+        /// largest variant.
         #[derive(Clone, Debug)]
         pub enum AnySender {
             $( $(#[$doc])* $variant($sender), )*
-            /// A test's.
+            /// A test's scripted law.
             #[cfg(feature = "scripted")]
             Scripted(Box<super::scripted::Sender>),
         }
@@ -80,7 +80,7 @@ macro_rules! senders {
             fn cwnd(&self) -> f64 { each!(self, $($variant)*; l => l.cwnd()) }
             #[inline(always)]
             fn pacing(&self) -> Option<Pacing> { each!(self, $($variant)*; l => l.pacing()) }
-            #[inline(always)] // a stamp that is returned through memory is waited for by who copies it
+            #[inline(always)] // a stamp returned through memory would stall the caller that copies it
             fn stamp(&self, now: Time, srtt: Time) -> Stamp { each!(self, $($variant)*; l => l.stamp(now, srtt)) }
             #[inline(always)] // asked for each packet
             fn bits(&self) -> u16 { each!(self, $($variant)*; l => l.bits()) }
@@ -188,20 +188,22 @@ in_this_build! { senders
 }
 
 impl SenderSpec {
-    /// Whether flows of this law rely on a router that writes into their header: without one on their path nothing limits them.
+    /// Whether flows of this law rely on a router that writes into their header. Without one on their path nothing
+    /// limits them.
     #[must_use]
     pub fn needs_router(&self) -> bool {
         self.header() != Header::Plain && !self.traits().falls_back
     }
 
-    /// Whether its flows do without a receiver that echoes its header: a TCP's, or [`SenderTraits::asks_receiver`].
+    /// Whether its flows work without a receiver that echoes their header: those of TCP laws, and those with
+    /// [`SenderTraits::asks_receiver`].
     #[must_use]
     pub fn asks_receiver(&self) -> bool {
         self.header() == Header::Plain || self.traits().asks_receiver
     }
 }
 
-/// TCP with selective acks, as [`AnySender`] needs some law.
+/// TCP with selective acks, because [`AnySender`] needs a default law.
 impl Default for SenderSpec {
     fn default() -> Self {
         Self::Sack(tcp::Params::default())

@@ -1,10 +1,10 @@
-//! A sender's router by itself is the one that its line names, wherever other routers of its header stand in the list.
+//! A sender's default router is the one that its line names, wherever other routers of its header are in the list.
 
 #[cfg(feature = "scripted")]
 use super::scripted;
 use super::{Header, RouterSpec, SenderSpec};
 
-/// Two registries with a toy router on RCP's header, above RCP's and below it.
+/// Defines a registry with a toy router on RCP's header, above or below RCP's own.
 macro_rules! with_a_toy {
     ($module:ident: $($line:tt)*) => {
         mod $module {
