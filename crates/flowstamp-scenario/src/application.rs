@@ -1,4 +1,4 @@
-//! What applications produce, when, and in packets of which sizes.
+//! Applications: the data that they produce, when, and in packets of which sizes.
 
 use crate::sizes::Sizes;
 use flowstamp_laws::units::{Bytes, Rate, Time};
@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for Application {
 }
 
 impl Application {
-    /// The name that `kind` has.
+    /// The value of the key `kind`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -196,9 +196,9 @@ pub enum NoJitter {
     None,
 }
 
-/// What may be written as a text, a list or a table.
+/// A value that can be written as text, a list or a table.
 trait Written: Sized {
-    /// What to say that it may be.
+    /// The forms that the value can have, for messages.
     const EXPECTED: &'static str;
     type List: DeserializeOwned;
     type Table: DeserializeOwned;
@@ -246,7 +246,7 @@ fn parsed<T: std::str::FromStr<Err: fmt::Display>>(text: &str) -> Result<T, Stri
     text.parse().map_err(|e: T::Err| e.to_string())
 }
 
-/// The same where a word may stand too: what is no number is a wrong word.
+/// Like [`parsed`], where a word is allowed too: text that is no number is reported as a wrong word.
 fn parsed_or_word<T: std::str::FromStr<Err: fmt::Display>>(text: &str, expected: &str) -> Result<T, String> {
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
     parsed(text).map_err(|e| if is_number { e } else { format!("\"{text}\" must be {expected}") })

@@ -1,4 +1,4 @@
-//! What a link carries, and how much may wait in front of it.
+//! Capacities and buffers of links.
 
 use crate::ScenarioError;
 use flowstamp_laws::medium::{Capacity, Trace};
@@ -58,7 +58,8 @@ impl LinkRate {
         }
     }
 
-    /// The capacity of a link with this rate, in a run of `duration`. `text` reads the file of a trace; errors call the rate `key`.
+    /// The capacity of a link with this rate, in a run of `duration`. `text` reads the file of a trace. Errors call the
+    /// rate `key`.
     ///
     /// # Errors
     ///
@@ -100,10 +101,10 @@ impl LinkRate {
     }
 }
 
-/// The fastest link: at more, an ack would be shorter than the engine's picosecond.
+/// The fastest link: on a faster one an ack would take less than a picosecond, the engine's unit of time.
 const FASTEST: Rate = Rate::from_gbps(100_000.0);
 
-/// Refuses a rate that no link has.
+/// Refuses a rate that no link can have.
 ///
 /// # Errors
 ///
@@ -119,7 +120,7 @@ fn is_plausible(rate: Rate) -> bool {
     (1.0..=FASTEST.bps()).contains(&rate.bps())
 }
 
-/// What is wrong with a list of steps.
+/// The message for an invalid list of steps; `None` if it is valid.
 fn wrong_steps(steps: &[(Time, Rate)]) -> Option<String> {
     if steps.first().is_none_or(|(t, _)| *t != Time::ZERO) {
         return Some("must start with an entry at \"0s\"".to_owned());

@@ -1,4 +1,4 @@
-//! Cells of a radio in a graph: who is in one, at which rates, and what waits before the air.
+//! Radio cells in a graph: their nodes, data rates and interface queues.
 
 use super::wireless::{Dcf, Standard};
 use super::{Buffer, LinkRate, Priority, Weight};
@@ -68,7 +68,7 @@ pub struct Station {
     pub router: Option<RouterSpec>,
 }
 
-/// ns-2's interface queue, and Abrantes and Ricardo 2006, section 4.3.1.
+/// The default buffer: ns-2's interface queue, and Abrantes and Ricardo 2006, section 4.3.1.
 fn interface_queue() -> Buffer {
     Buffer::Packets(50)
 }

@@ -1,4 +1,4 @@
-//! The one error of reading a scenario.
+//! The error of reading a scenario.
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    /// An error about `key`, whose source is filled in where it is known.
+    /// Makes an error about `key`. Its source is filled in where it is known.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { source: String::new(), key: key.into(), message: message.into() }
     }
 
-    /// The same error, in `source`.
+    /// Returns the error with this source.
     #[must_use]
     pub fn at(mut self, source: &str) -> Self {
         source.clone_into(&mut self.source);

@@ -1,10 +1,10 @@
-//! TOML, where this build reads it.
+//! Reads TOML, in builds that support it.
 
 use crate::error::ScenarioError;
 use flowstamp_laws::tree;
 use toml::{Table, Value};
 
-/// The values of a whole text.
+/// Reads a whole text.
 pub fn tree(text: &str) -> Result<tree::Value, ScenarioError> {
     let table = text.parse::<Table>().map_err(|e| {
         let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
@@ -13,7 +13,7 @@ pub fn tree(text: &str) -> Result<tree::Value, ScenarioError> {
     Ok(tree_of(Value::Table(table)))
 }
 
-/// What may stand after a key.
+/// Reads a value as it can follow a key.
 pub fn value(text: &str) -> Option<tree::Value> {
     let mut table = format!("v = {text}").parse::<Table>().ok().filter(|table| table.len() == 1)?;
     table.remove("v").map(tree_of)

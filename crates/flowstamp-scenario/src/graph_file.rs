@@ -1,5 +1,5 @@
-//! A graph in a file of another program: `graph.file` becomes `graph.links` before anything else is known of the scenario, so that
-//! `--set` reaches its links, and what is run names all of them.
+//! A graph in another program's file. `graph.file` becomes `graph.links` before anything else of the scenario is read.
+//! So `--set` reaches the file's links, and the recorded scenario names all of them.
 //!
 //! ```text
 //! GraphML as networkx.write_graphml writes it        CSV as of networkx.to_pandas_edgelist
@@ -19,11 +19,11 @@ use flowstamp_laws::units::{Rate, Time};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What the table of a graph says of links that do not say it themselves.
+/// Keys of the graph's table that apply to links of the file that do not set them.
 const OF_ALL: [&str; 8] = ["rate", "delay", "weight", "buffer", "queue", "router", "share", "priority"];
-/// What an edge may say of itself beside its ends, its rate, its delay and its weight, whose names the scenario may choose.
+/// Keys that an edge may have, besides its ends, rate, delay and weight, whose names the scenario may choose.
 const OF_EDGE: [&str; 7] = ["name", "buffer", "queue", "router", "priority", "medium", "duplex"];
-/// networkx' algorithms on flows call a rate so.
+/// The name of a rate in networkx's flow algorithms.
 const CAPACITY: &str = "capacity";
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -48,7 +48,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The same error, if it is about a link of the file under a key that nobody wrote: about the file and the line.
+    /// Returns the error, but names the file and the line if it is about a link of the file, whose key the user did not
+    /// write.
     pub(crate) fn name(&self, error: ScenarioError) -> ScenarioError {
         let link = error.key.strip_prefix("graph.links[").and_then(|rest| rest.split_once(']'));
         let edge = link.and_then(|(number, key)| {
@@ -80,7 +81,7 @@ impl Reading {
     const KEYS: [&str; 6] =
         ["rate_key", "delay_key", "weight_key", "rate_unit", "delay_unit", "ignore_columns"];
 
-    /// Takes the keys out of the graph's table.
+    /// Takes the keys about the file out of the graph's table.
     fn take(graph: &mut Table) -> Result<Self> {
         let named = |graph: &mut Table, key: &str, default: &str| {
             Ok::<_, ScenarioError>(text(graph, key)?.unwrap_or_else(|| default.to_owned()))
@@ -115,7 +116,7 @@ impl Reading {
         Ok(reading)
     }
 
-    /// The names that mean something, and by which of them an edge says its rate where it says so twice.
+    /// Whether a name of an edge's attribute is known.
     fn means(&self, name: &str) -> bool {
         self.chosen().contains(&name) || OF_EDGE.contains(&name)
     }
@@ -207,7 +208,7 @@ pub(crate) fn expand(
     Ok(Places { file, edges: places })
 }
 
-/// What a graph says whose links are in the scenario.
+/// Handles a graph whose links are in the scenario: refuses keys that are for files.
 fn inline(graph: &mut Table) -> Result<()> {
     if let Some(key) = OF_ALL.into_iter().find(|key| graph.get(key).is_some()) {
         let message = "is for the links of a file, and none is named; give it with each of graph.links";
@@ -232,7 +233,7 @@ fn inline(graph: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Gives a name to each link that has none and goes by the same ends as one before it: `a->b#2`.
+/// Names each link that has no name and the same ends as an earlier one: `a->b#2`.
 fn name_parallel(links: &mut [Value]) {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for link in links {
@@ -257,7 +258,7 @@ fn said<'a>(link: &'a Table, key: &str) -> Option<&'a str> {
     link.get(key).and_then(Value::as_str)
 }
 
-/// The table of a link, or what is wrong with its edge.
+/// Makes the table of a link from an edge, or says what is wrong with the edge.
 fn link(edge: Edge, defaults: &[(&str, Value)], reading: &Reading) -> Read<Table> {
     if edge.from == edge.to {
         return Err("is a loop, but a link joins two nodes; remove the edge".to_owned());
@@ -297,7 +298,7 @@ fn link(edge: Edge, defaults: &[(&str, Value)], reading: &Reading) -> Read<Table
     Ok(link)
 }
 
-/// What an edge says of `key`, as the scenario has it.
+/// Converts an edge's value of `key` to the scenario's form.
 fn value_of(key: &str, value: &str, reading: &Reading) -> Read<Value> {
     let (unit, wrong): (_, fn(&str) -> Option<String>) = match key {
         "rate" => (&reading.rate_unit, wrong_rate),
@@ -341,10 +342,10 @@ fn unread(format: &str) -> String {
     format!("is {format}, which is not read; write GraphML, as networkx.write_graphml does, or CSV")
 }
 
-/// The format of a file of a graph that is neither GraphML nor CSV, by how it begins.
+/// The format of a graph file that is neither GraphML nor CSV, recognised by its beginning.
 #[cfg(feature = "graph-files")]
 fn other_format(text: &str) -> Option<&'static str> {
-    /// So many letters tell the format: GML may begin with some words of its program.
+    /// Number of characters that identify the format: a GML file may begin with some words about its program.
     const LETTERS: usize = 1000;
     let begin: String = text.chars().take(LETTERS).collect();
     let lines = begin.lines().map(str::trim).filter(|line| !line.is_empty());

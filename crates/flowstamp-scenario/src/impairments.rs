@@ -1,4 +1,4 @@
-//! Links that do to packets what a link should not: lose, mark, copy, delay at random, and lead elsewhere for a while.
+//! Impaired links, which lose, mark, copy or delay packets at random, or lead over a detour for a while.
 
 use flowstamp_laws::units::{Ratio, Time};
 use schemars::JsonSchema;
@@ -140,7 +140,7 @@ fn is_zero(share: &Ratio) -> bool {
 }
 
 impl LinkJitter {
-    /// How far below the mean the shortest delay is; `None` where that has no bound.
+    /// How far the shortest delay is below the mean; `None` if there is no bound.
     #[must_use]
     pub fn below_mean(&self) -> Option<Time> {
         match self {
@@ -173,16 +173,16 @@ impl LinkJitter {
 }
 
 impl Impairments {
-    /// Whether they say how long each packet is on its way, in place of one delay for all.
+    /// Whether packets have delays of their own, instead of one delay for all.
     #[must_use]
     pub fn have_delays(&self) -> bool {
         self.jitter.is_some() || self.delays.is_some()
     }
 
-    /// Whether they make sense on a link with this delay: else the key that does not, and what would be right.
+    /// Checks the impairments on a link with this delay.
     ///
     /// # Errors
-    /// The first key that makes no sense.
+    /// The first invalid key, and what would be right.
     pub fn check_on(&self, delay: Time) -> Result<(), (String, String)> {
         self.check()?;
         let below = self.jitter.filter(|_| self.delays.is_none()).and_then(|jitter| jitter.below_mean());
@@ -197,10 +197,10 @@ impl Impairments {
         }
     }
 
-    /// Whether they make sense: else the key that does not, and what would be right.
+    /// Checks the impairments alone.
     ///
     /// # Errors
-    /// The first key that makes no sense.
+    /// The first invalid key, and what would be right.
     pub fn check(&self) -> Result<(), (String, String)> {
         let refused = |key: &str, message| Err((key.to_owned(), message));
         let mut shares = vec![
@@ -248,7 +248,7 @@ impl Impairments {
         self.check_detours()
     }
 
-    /// Whether each detour begins after the one before it has ended.
+    /// Checks that each detour begins after the one before it has ended.
     fn check_detours(&self) -> Result<(), (String, String)> {
         let refused = |key: String, message| Err((key, message));
         let mut free = Time::ZERO;

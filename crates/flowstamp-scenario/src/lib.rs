@@ -1,10 +1,10 @@
-//! The scenario: what a user writes, in TOML, as a Python object or with `--set`.
+//! The scenario, which users write in TOML, as a Python object or with `--set`.
 //!
-//! One format for all of them: a tree of tables that these types define. The JSON Schema is made from the same types
+//! All three have one format: a tree of tables that these types define. The JSON Schema is made from the same types
 //! ([`schema`]), so it cannot differ. Quantities carry their units.
 //!
-//! Apart from the simulator because a release compiles what reads text for quick building and what moves packets for
-//! speed. Whether there is a network such as the scenario says, the simulator knows.
+//! This crate is separate from the simulator because a release compiles code that reads text for build speed, and code
+//! that moves packets for run speed. The simulator checks whether a scenario's network can exist.
 
 mod application;
 mod capacity;
@@ -116,7 +116,8 @@ fn one() -> u64 {
 fn data_packet() -> Bytes {
     Bytes::new(1000) // Katabi 2002, section 5.1
 }
-/// IPv4 and TCP without options: an ack's size. What a law's stamp takes on a wire is left to the user to add.
+/// Headers of IPv4 and TCP without options, which is an ack's size. A law's stamp on the wire is not included; the user
+/// may add it.
 fn headers() -> Bytes {
     ack_packet()
 }
@@ -131,7 +132,7 @@ impl Scenario {
         self.packet.get().saturating_sub(self.header.get()).max(1)
     }
 
-    /// As TOML, with every default spelled out.
+    /// The scenario as TOML, with every default.
     #[cfg(feature = "full")]
     #[must_use]
     pub fn to_toml(&self) -> String {
@@ -139,7 +140,8 @@ impl Scenario {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// As JSON, with every default spelled out. What TOML has no word for, null, is left out: it can be run again.
+    /// The scenario as JSON, with every default. Nulls, which TOML does not have, are left out, so that the result is a
+    /// valid scenario.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         load::without_nulls(serde_json::json!(self))
@@ -216,18 +218,18 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The same error, named by the line of the graph's file if it is about a link of one.
+    /// Returns the error, but names the line of the graph's file if it is about a link of that file.
     #[must_use]
     pub fn in_file(&self, error: ScenarioError) -> ScenarioError {
         self.places.name(error)
     }
 
-    /// The same with this seed.
+    /// Returns the scenario with this seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut same = self.clone();
         same.scenario.seed = seed;
-        // A scenario from text has no larger one: where TOML's integers end.
+        // The seed of a scenario from text fits into TOML's integers.
         if let Value::Table(tree) = &mut same.tree {
             tree.insert("seed", Value::Integer(seed as i64));
         }

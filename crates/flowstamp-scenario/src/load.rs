@@ -1,4 +1,4 @@
-//! From text to a scenario: TOML or JSON, `--set` overrides, the files it names.
+//! Reads a scenario from text: TOML or JSON, `--set` overrides, and the files that it names.
 
 use crate::error::ScenarioError;
 use crate::rows::{matches, without_mark};
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 /// The largest file that a scenario may name: a trace of a minute at 5 Gb/s, a list of ten million flows.
 pub const MOST_BYTES: u64 = 1 << 28;
-/// How a Parquet file begins.
+/// First bytes of a Parquet file.
 const PARQUET: &[u8] = b"PAR1";
-/// The most parts that a key of `--set` may have: several times as many as any key has.
+/// Maximum number of parts in a key of `--set`: several times as many as any key has.
 const MOST_PARTS: usize = 64;
 
-/// So many names of a list are told.
+/// Maximum number of names of a list in a message.
 const MOST_NAMED: usize = 40;
 
 /// What a scenario's text is written in.
@@ -58,8 +58,8 @@ impl<'a> From<&'a Files> for FilesFrom<'a> {
     }
 }
 
-/// Reads a scenario from `text`. `source` names it in messages; `files` is the folder of the files that it names, or their
-/// contents; by `tables` Parquet is read, where that can be.
+/// Reads a scenario from `text`. `source` names it in messages. `files` is the folder of the files that it names, or
+/// their contents. `tables` reads Parquet, where the build supports it.
 ///
 /// # Errors
 /// One line for the first thing that is wrong.
@@ -72,7 +72,7 @@ pub fn read(
     tables: Option<Tables>,
 ) -> Result<Loaded, ScenarioError> {
     let mut tree = parse(without_mark(text), format).map_err(|e| e.at(source))?;
-    // What is said of a file of links, before it is read; what is said of its links, after.
+    // Overrides of the graph's file apply before it is read, and overrides of its links after.
     let of_file =
         |key: &str| parts(key).is_ok_and(|p| p[0] == "graph" && p.get(1).is_some_and(|p| *p != "links"));
     let (before, after): (Vec<_>, Vec<_>) = sets.iter().partition(|(key, _)| of_file(key));
@@ -92,7 +92,7 @@ fn from_tree(tree: &Value) -> Result<Scenario, ScenarioError> {
     Scenario::deserialize(Tree(tree)).map_err(|e| ScenarioError::new(e.key(), plainly(e.message())))
 }
 
-/// The same with another value under `key`; no further file is read.
+/// Returns the scenario with another value under `key`. No further file is read.
 ///
 /// # Errors
 /// One line for what is wrong.
@@ -125,7 +125,7 @@ fn not_a_scenario(message: &serde_json::Error) -> ScenarioError {
     ScenarioError::new("", format!("not a scenario: {}", plainly(&message.to_string())))
 }
 
-/// JSON without its nulls: Python's `None` means that a key is not given, for which TOML has no word.
+/// Removes nulls from JSON. Python's `None` means that a key is not given, and TOML has no null.
 pub(crate) fn without_nulls(value: serde_json::Value) -> serde_json::Value {
     use serde_json::Value::{Array, Object};
     match value {
@@ -137,7 +137,7 @@ pub(crate) fn without_nulls(value: serde_json::Value) -> serde_json::Value {
     }
 }
 
-/// A file named by `--set` is relative to where the user is, not to the scenario's folder.
+/// Makes a file named by `--set` relative to the current folder, not to the scenario's.
 fn from_here(key: &str, value: Value) -> Value {
     match (value, std::env::current_dir()) {
         (Value::String(path), Ok(here)) if matches!(key, "trace" | "file" | "list") => {
@@ -159,14 +159,14 @@ fn from_here(key: &str, value: Value) -> Value {
 #[cfg(feature = "full")]
 use crate::from_toml::value as value_of;
 
-/// Without TOML a number, a list and a table are JSON.
+/// Reads a value. In builds without TOML, numbers, lists and tables are JSON.
 #[cfg(not(feature = "full"))]
 fn value_of(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// Sets `key`, a dotted path in which a group of flows goes by its name or number, or several by a pattern such as `up*`, to
-/// `text`: TOML, or else a string.
+/// Sets `key` to `text`: TOML, or else a string. `key` is a dotted path. A group of flows is given by name or number,
+/// or several by a pattern such as `up*`.
 fn set(tree: &mut Value, key: &str, text: &str, files: FilesFrom<'_>) -> Result<(), ScenarioError> {
     let value = value_of(text).unwrap_or_else(|| Value::String(text.to_owned()));
     let parts = parts(key)?;
@@ -187,7 +187,7 @@ fn set(tree: &mut Value, key: &str, text: &str, files: FilesFrom<'_>) -> Result<
     put(tree, "", &parts, value, key)
 }
 
-/// The parts of a dotted path; one that has dots of its own is in quotes: `graph.links."a.b->c".rate`.
+/// The parts of a dotted path. A part with dots of its own is in quotes: `graph.links."a.b->c".rate`.
 ///
 /// # Errors
 /// A quote that does not end, or does not end a part.
@@ -214,7 +214,7 @@ pub fn parts(key: &str) -> Result<Vec<&str>, ScenarioError> {
     }
 }
 
-/// What an entry of a list goes by: its name, or of a link that has none its ends.
+/// The name of a list's entry; for a link without a name, its ends.
 fn called(item: &Value) -> String {
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     match (text("name"), text("from"), text("to"), item.get("rate")) {
@@ -224,7 +224,7 @@ fn called(item: &Value) -> String {
     }
 }
 
-/// Puts `value` at `parts` below `node`, which is called `name`; `key` is the whole path, for messages.
+/// Puts `value` at `parts` below `node`, which is called `name`. `key` is the whole path, for messages.
 fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) -> Result<(), ScenarioError> {
     let Some((first, rest)) = parts.split_first() else {
         *node = value;
@@ -261,8 +261,8 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
         }
         Value::Table(table) => put(table.or_table(first), first, rest, value, key),
         other => {
-            // A name becomes the table it stands for: `router = "xcp"`, then `router.alpha=0.3`. Any other value gives
-            // way: `rate = "1Mbps"`, then `rate.trace=...`.
+            // A name becomes the table that it stands for: `router = "xcp"`, then `router.alpha=0.3`. Any other value
+            // is replaced: `rate = "1Mbps"`, then `rate.trace=...`.
             let tag = match name {
                 "queue" => Some("kind"),
                 "router" | "law" => Some("law"),
@@ -321,7 +321,7 @@ fn text_of(
             let text = contents(&full, tables).map_err(|message| {
                 ScenarioError::new(key, format!("cannot read \"{}\": {message}", full.display()))
             })?;
-            // Without a copy where there is none.
+            // Avoids a copy if there is no byte-order mark.
             Ok(if text.len() == without_mark(&text).len() { text } else { without_mark(&text).to_owned() })
         }
         FilesFrom::Contents(contents) => {
@@ -335,7 +335,7 @@ fn text_of(
     }
 }
 
-/// The text in a file. A pipe or a device is not waited for, nor read without end.
+/// Reads the text in a file. It refuses pipes and devices, which could block or never end.
 fn contents(path: &Path, tables: Option<Tables>) -> Result<String, String> {
     let said = |error: std::io::Error| error.to_string();
     let too_large = || {
@@ -364,7 +364,7 @@ fn contents(path: &Path, tables: Option<Tables>) -> Result<String, String> {
         return tables(std::fs::File::open(path).map_err(said)?);
     }
     let mut bytes = Vec::new();
-    // What a file of the system says of its length may be wrong.
+    // The length that the system reports for special files may be wrong.
     let mut file = std::fs::File::open(path).map_err(said)?.take(MOST_BYTES + 1);
     file.read_to_end(&mut bytes).map_err(said)?;
     if bytes.len() as u64 > MOST_BYTES {
@@ -373,7 +373,7 @@ fn contents(path: &Path, tables: Option<Tables>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|wrong| not_text(wrong.as_bytes()).to_owned())
 }
 
-/// What a file is that is not UTF-8 text, and what would be right.
+/// The message for a file that is not UTF-8 text, and what would be right.
 fn not_text(bytes: &[u8]) -> &'static str {
     match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16 text; save it as UTF-8",

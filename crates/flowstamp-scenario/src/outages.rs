@@ -1,4 +1,4 @@
-//! Links that fail in mid-run and return, and what routes do then.
+//! Links that fail and return during a run, and how routes react.
 
 use flowstamp_laws::units::Time;
 use schemars::JsonSchema;
@@ -55,7 +55,7 @@ impl Default for Routing {
 }
 
 impl Routing {
-    /// Whether it is as by default.
+    /// Whether all values are the defaults.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -1,12 +1,12 @@
-//! Tables in text: a line of column names, then a line for each row, with commas, semicolons or tabs between values (RFC 4180,
-//! section 2, each record on one line).
+//! Tables in text: a line of column names, then one line per row, with commas, semicolons or tabs between values (RFC
+//! 4180, section 2, each record on one line).
 
 use crate::wrong::nearest;
 use std::borrow::Cow;
 
-/// What may stand between values: a comma, or what spreadsheets write where a comma is the decimal point.
+/// Separators of values: a comma, or those that spreadsheets write where a comma is the decimal point.
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
-/// The same in words, for messages.
+/// The separators in words, for messages.
 pub const SEPARATED: &str = "commas, semicolons or tabs";
 
 /// Returns the text without a UTF-8 byte-order mark, which some editors and spreadsheets put first.
@@ -83,11 +83,11 @@ fn named(separator: char) -> &'static str {
     }
 }
 
-/// Says where each known column stands, if it is there. A column that is not known is refused unless `ignored` names it; a pattern
-/// with `*` in `ignored` stands for unknown columns alone.
+/// Returns the position of each known column, if it is present. An unknown column is refused unless `ignored` names it.
+/// A pattern with `*` in `ignored` applies only to unknown columns.
 ///
 /// # Errors
-/// The first column that is unknown or there twice; `what` has such columns, such as "a list".
+/// The first column that is unknown or occurs twice. `what` names the table in messages, such as "a list".
 pub fn columns(
     names: &[Cow<'_, str>],
     known: &[&str],
@@ -121,7 +121,7 @@ pub fn columns(
     Ok(found)
 }
 
-/// Whether a name is that of a pattern, in which `*` stands for anything.
+/// Whether a name matches a pattern, in which `*` stands for any text.
 #[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {

@@ -1,4 +1,4 @@
-//! Distributions of sizes, of transfers that arrive at random and of what applications produce.
+//! Distributions of sizes, for transfers that arrive at random and for applications.
 
 use flowstamp_laws::units::Bytes;
 use schemars::JsonSchema;

@@ -1,7 +1,8 @@
-//! Networks: one bottleneck, several in a row, any graph.
+//! Topologies: one bottleneck, several in a row, data-centre networks, any graph.
 //!
-//! The options of a link are written out for each kind of network. As one struct under `#[serde(flatten)]` they would cost a
-//! refusal its key: what is wrong with `dumbbell.queue` would be said of `dumbbell`, and of a misspelt key not what would be right.
+//! The options of a link are repeated for each kind of network. One struct under `#[serde(flatten)]` would lose the key
+//! in error messages: an error in `dumbbell.queue` would be reported for `dumbbell`, and a misspelt key without a
+//! suggestion.
 
 use super::{Buffer, Impairments, LinkRate, Weight};
 use flowstamp_laws::Refused;
@@ -45,10 +46,10 @@ impl Default for Police {
 }
 
 impl Police {
-    /// Of a link of this rate.
+    /// The parameters of the police on a link of this rate.
     ///
     /// # Errors
-    /// The first parameter that makes no sense, and what would be right.
+    /// The first invalid parameter, and what would be right.
     pub fn params(&self, rate: Rate) -> Result<Params, Refused> {
         let Self { heavy, retest, isolate } = *self;
         let params = Params { heavy: heavy.unwrap_or(Rate::from_bps(rate.bps() / 10.0)), retest, isolate };

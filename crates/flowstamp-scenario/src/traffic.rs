@@ -1,4 +1,4 @@
-//! Flows: groups of them, those that arrive at random, their hosts.
+//! Groups of flows, flows that arrive at random, and their hosts.
 
 use crate::application::{Application, Jitter, MessageSizes, PacketSizes};
 use crate::sizes::Sizes;
@@ -120,13 +120,13 @@ fn is_zero(label: &u8) -> bool {
 }
 
 impl FlowGroup {
-    /// Its flows have an application that does not always have more to send.
+    /// Whether the flows have an application that does not always have more to send.
     #[must_use]
     pub const fn produces(&self) -> bool {
         self.rate.is_some() || self.application.is_some()
     }
 
-    /// The distribution from which sizes are drawn, of flows that arrive at random or of what an application produces.
+    /// The distribution of sizes, for flows that arrive at random or for an application.
     #[must_use]
     pub fn drawn_sizes(&self) -> Option<(&'static str, &Sizes)> {
         let web = self.web.as_ref().map(|web| ("web.sizes", &web.sizes));
@@ -188,7 +188,7 @@ pub enum OneOrMany<T> {
 }
 
 impl<T: Copy + Default> OneOrMany<T> {
-    /// That of number `i`; of a list that is too short the default.
+    /// The value of number `i`; the default if the list is too short.
     #[must_use]
     pub fn of(&self, i: usize) -> T {
         match self {

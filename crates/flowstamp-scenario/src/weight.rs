@@ -1,4 +1,4 @@
-//! Weights of links, by which routes may go.
+//! Weights of links, by which routes can be chosen.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Parts of one: sums of weights are exact, so that paths of equal weight are equal (0.1 + 0.2 and 0.3).
+/// Fixed-point parts of one, so that sums of weights are exact and paths of equal weight are equal (0.1 + 0.2 and 0.3).
 const PARTS: f64 = 1e6;
 const MOST: f64 = 1e9;
 const RIGHT: &str = "a number from 0.000001 to 1000000000";
@@ -16,7 +16,7 @@ const RIGHT: &str = "a number from 0.000001 to 1000000000";
 pub struct Weight(u64);
 
 impl Weight {
-    /// A link that counts as one hop.
+    /// The weight of one hop.
     pub const ONE: Self = Self(PARTS as u64);
 
     /// The weight in millionths: at least 1.

@@ -1,7 +1,7 @@
-//! The numbers of a cell of IEEE 802.11 whose stations share the medium by DCF.
+//! Parameters of a cell of IEEE 802.11 whose stations share the medium by DCF.
 //!
-//! A user names a standard and changes what differs ([`Dcf`]); a simulator has all numbers ([`DcfParams`]). Clauses are those of
-//! IEEE 802.11-2012: 8 frames, 9.3 DCF, 16 DSSS, 17 HR/DSSS (802.11b), 18 OFDM, 19 ERP (802.11g).
+//! A user names a standard and changes single values ([`Dcf`]); a simulator has all values ([`DcfParams`]). Clauses are
+//! those of IEEE 802.11-2012: 8 frames, 9.3 DCF, 16 DSSS, 17 HR/DSSS (802.11b), 18 OFDM, 19 ERP (802.11g).
 
 use flowstamp_laws::Refused;
 use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
@@ -105,7 +105,7 @@ macro_rules! parameters {
         }
 
         impl Dcf {
-            /// All numbers.
+            /// All parameters.
             #[must_use]
             pub fn params(&self) -> DcfParams {
                 let mut params = DcfParams::of(self.standard);
@@ -177,7 +177,7 @@ fn mbps(rates: &[f64]) -> Vec<Rate> {
 }
 
 impl DcfParams {
-    /// The numbers of a standard.
+    /// The parameters of a standard.
     #[must_use]
     pub fn of(standard: Standard) -> Self {
         match standard {
@@ -273,7 +273,7 @@ impl DcfParams {
         }
     }
 
-    /// Refuses numbers that make no sense.
+    /// Refuses invalid parameters.
     ///
     /// # Errors
     /// The parameter's name, its value and what would be right.
@@ -331,16 +331,16 @@ impl DcfParams {
         Ok(())
     }
 
-    /// Bytes that a data frame has beside its packet.
+    /// Bytes of a data frame's headers and FCS, on top of the packet.
     #[must_use]
     pub fn overhead(&self) -> u64 {
         (self.mac_header + self.fcs + self.llc).get()
     }
 
-    /// Refuses a data rate that there is not.
+    /// Refuses a data rate that the standard does not have.
     ///
     /// # Errors
-    /// In one line: the rate, and which there are.
+    /// One line: the rate, and the rates that exist.
     pub fn check_rate(&self, rate: Rate) -> Result<(), String> {
         if self.rates.contains(&rate) {
             return Ok(());
@@ -356,7 +356,7 @@ impl DcfParams {
     /// Refuses a packet that is longer than a frame can carry.
     ///
     /// # Errors
-    /// In one line: the packet's size, and the most there is.
+    /// One line: the packet's size, and the maximum.
     pub fn check_packet(&self, packet: Bytes) -> Result<(), String> {
         let most = MAX_MSDU.get().saturating_sub(self.llc.get());
         if packet.get() <= most {

@@ -1,10 +1,11 @@
-//! What serde says of wrong input, in the words of who writes a file: not those of the types that it is read into.
+//! Translates serde's messages about wrong input into the words of the person who writes the file, without names of
+//! Rust types.
 
-/// Of a name that is not among those known; one that is not known here may be elsewhere.
+/// Beginning of the message for an unknown name, which another build may know.
 const NONE: &str = if cfg!(feature = "full") { "there is no " } else { "this build has no " };
 
-/// The same in words for people: "expected u32" is a whole number, a variant is one of those that there are, a field is a key. Of what is
-/// not known the nearest that is known comes first.
+/// Translates a message: "expected u32" becomes a whole number, a variant one of the possible names, a field a key. Of
+/// the known names the one nearest to an unknown name comes first.
 #[must_use]
 pub fn plainly(message: &str) -> String {
     length(message)
@@ -13,13 +14,13 @@ pub fn plainly(message: &str) -> String {
         .unwrap_or_else(|| missing(message))
 }
 
-/// `invalid length 1, expected a tuple of size 2`.
+/// Translates `invalid length 1, expected a tuple of size 2`.
 fn length(message: &str) -> Option<String> {
     let (found, size) = message.strip_prefix("invalid length ")?.split_once(", expected a tuple of size ")?;
     Some(format!("a list of {found} must be a list of {size}"))
 }
 
-/// `invalid type: string "a", expected u32`, and the same of values.
+/// Translates `invalid type: string "a", expected u32`, and the same of values.
 fn typed(message: &str) -> Option<String> {
     let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))?;
     let (found, expected) = rest.split_once(", expected ")?;
@@ -33,7 +34,7 @@ fn typed(message: &str) -> Option<String> {
             .or_else(|| found.strip_prefix("floating point ").map(|value| ("", value)))
             .map_or(found, |(_, value)| value.trim_matches('`')),
     };
-    // What follows the type, such as a place in JSON, stays.
+    // Text after the type, such as a place in JSON, is kept.
     let (kind, rest) =
         expected.split_once(" at line ").map_or((expected, None), |(kind, line)| (kind, Some(line)));
     let mut kind = match kind {
@@ -56,7 +57,7 @@ fn typed(message: &str) -> Option<String> {
     Some(format!("{found} must be {kind}"))
 }
 
-/// ``unknown field `cout`, expected one of `count`, `rate` ``, and the same of variants.
+/// Translates ``unknown field `cout`, expected one of `count`, `rate` ``, and the same of variants.
 fn unknown(message: &str) -> Option<String> {
     let (what, rest) = message
         .strip_prefix("unknown field ")
@@ -78,7 +79,7 @@ fn unknown(message: &str) -> Option<String> {
     Some(format!("{what}{found}; {near}{there}"))
 }
 
-/// ``missing field `rate` ``.
+/// Translates ``missing field `rate` ``.
 fn missing(message: &str) -> String {
     match message.strip_prefix("missing field ") {
         Some(rest) => match rest.split_once("` ") {
@@ -89,7 +90,7 @@ fn missing(message: &str) -> String {
     }
 }
 
-/// The name that is most like `text`, if one is: as near as a letter in three is wrong.
+/// The name most similar to `text`, if one is similar: at most one letter in three differs.
 pub fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
     let distance = |name: &&&str| strsim::damerau_levenshtein(text, name);
     let name = names.iter().min_by_key(distance)?;

@@ -1,10 +1,10 @@
-//! CSV with a line of names.
+//! Reads edges from CSV with a line of column names.
 
 use super::{Edge, OF_EDGE, Read, Reading};
 use crate::rows::{columns, separator, split};
 use std::borrow::Cow;
 
-/// The columns of an edge's ends.
+/// Names of the columns with an edge's ends.
 const ENDS: [&str; 4] = ["source", "from", "target", "to"];
 
 pub(super) fn edges(text: &str, reading: &Reading) -> Read<Vec<Edge>> {

@@ -1,4 +1,4 @@
-//! GraphML: keys that name attributes, nodes, and edges with data.
+//! Reads edges from GraphML: keys that name attributes, nodes, and edges with data.
 
 use super::{Edge, Read, Reading, unread};
 use quick_xml::events::{BytesStart, Event};
@@ -73,7 +73,7 @@ pub(super) fn edges(text: &str, reading: &Reading) -> Read<Vec<Edge>> {
 }
 
 impl Reader {
-    /// A tag, of which more follows or not.
+    /// Handles a tag. `more` says whether the element has content.
     fn begin(&mut self, tag: &BytesStart<'_>, more: bool, line: usize, reading: &Reading) -> Read<()> {
         let name = tag.local_name();
         let name = String::from_utf8_lossy(name.as_ref());
@@ -138,7 +138,7 @@ impl Reader {
         }
     }
 
-    /// The edges of the whole file.
+    /// Returns the edges of the whole file.
     fn whole(mut self, reading: &Reading) -> Read<Vec<Edge>> {
         if self.graphs == 0 {
             return Err("has no <graph>; GraphML or CSV is expected".to_owned());
@@ -163,7 +163,7 @@ impl Reader {
                     edge.line
                 ));
             }
-            // What the edge says comes later, and so has the last word.
+            // The edge's own values come later and so override the defaults.
             edge.says.splice(0..0, self.defaults.iter().cloned());
         }
         Ok(self.edges)

@@ -3,7 +3,7 @@ use std::cell::Cell;
 use std::fmt::Write;
 
 thread_local! {
-    /// Bytes in which lines were counted.
+    /// Number of bytes in which lines were counted.
     pub static LOOKED_AT: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -61,7 +61,7 @@ fn unknown_columns_are_refused_unless_they_are_ignored() {
     assert!(wrong.contains("did you mean \"weight\"?"), "{wrong}");
 }
 
-/// As files of the Topology Zoo have it: bit/s as a bare number, other attributes, and edges without a speed.
+/// A graph in the style of the Topology Zoo: bit/s as a bare number, other attributes, and edges without a speed.
 const ZOO: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
   <key attr.name="LinkSpeedRaw" attr.type="double" for="edge" id="d35" />
@@ -183,7 +183,7 @@ fn other_formats_are_named() {
     }
 }
 
-/// Lines are counted once: of a file with eight times as many edges no more than eight times as many bytes are looked at.
+/// Lines are counted once: a file with eight times as many edges has at most eight times as many bytes read for it.
 #[test]
 fn each_byte_is_looked_at_once() {
     for edges in [500, 4000] {
