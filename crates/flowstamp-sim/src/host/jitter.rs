@@ -22,7 +22,7 @@ pub(super) struct Jitter {
     draws: Stream,
     /// When the waiting packets leave; [`Time::MAX`] if none waits.
     until: Time,
-    /// Since when they wait.
+    /// When they began to wait.
     since: Time,
 }
 

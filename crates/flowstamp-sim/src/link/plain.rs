@@ -92,7 +92,7 @@ impl Plain {
         (Admission::sent(first, entry.arrives), &mut entry.packet)
     }
 
-    /// Passes a packet over an empty access link and returns its arrival time at the far end. If the caller does not
+    /// Passes a packet over an empty access link. Returns its arrival time at the far end. If the caller does not
     /// handle the arrival at once, it must [append] the packet.
     ///
     /// [append]: Self::append

@@ -24,7 +24,7 @@
 //! Deviations (the standard says / we do / because):
 //! 1. ACKTimeout is SIFS, a slot and the PHY's preamble detection time (9.3.2.8), after which the senders of a
 //!    collision may begin while EIFS still runs for the others / the senders wait for EIFS, as the others do / EIFS
-//!    exists so that all begin together, models of DCF assume it, and slots shifted against each other by parts of a
+//!    exists so that all begin together, and models of DCF assume it. Slots shifted against each other by parts of a
 //!    slot would need a model of carrier sensing. With `ack_timeout` it is as the standard says, and DIFS follows, as
 //!    in ns-3.
 //! 2. A signal takes a microsecond for 300 m / it takes no time / a slot includes it, and the distances between

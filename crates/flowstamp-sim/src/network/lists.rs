@@ -112,8 +112,8 @@ impl Builder<'_> {
 
     /// Upper bound of the number of concurrent flows of a list: in total, and for each pair.
     ///
-    /// A flow counts until all links on its path would be idle if each carried the whole list at once, and then for 30
-    /// round trips and a second, as for flows that arrive at random.
+    /// A flow counts until all links on its path would be idle if each carried the whole list at once. It then counts
+    /// for another 30 round trips and a second, as a flow that arrives at random.
     pub(super) fn live(&self, placed: &Placed, group: &FlowGroup, rtts_s: &[f64]) -> (f64, Vec<f64>) {
         /// Fraction of its capacity that a link certainly carries, as for flows that arrive at random.
         const CARRIES: f64 = 0.98;

@@ -22,7 +22,7 @@ pub enum Kind {
 pub struct Transmission {
     /// Kind of frame.
     pub kind: Kind,
-    /// Who sent it.
+    /// The sending station.
     pub from: u32,
     /// The receiving station.
     pub to: u32,
