@@ -1,17 +1,18 @@
-//! Senders that lie to routers, or do not do what they are told: what a stranger's stack may be, so that it can be tried what it does to others.
+//! Senders that lie to routers or ignore feedback, for tests of what a misbehaving stack does to other flows.
 //!
-//! A liar is an honest sender behind a mask. What its packets say is forged, and what comes back to it is heard as [`Hears`] has it:
+//! A liar wraps an honest sender. It forges the headers of its packets, and [`Hears`] decides how it takes feedback:
 //!
 //! ```text
-//!   says     RTT, packets in flight, a wish; VCP: the two bits that it writes
-//!   hears    all        obeys: it only says what is not so
-//!            increases  no decrease; of a rate, none below the highest so far; of VCP's codes, no overload
-//!            largest    each answer for the largest that ever came: a replay; of VCP's codes, always low load: an invented one
-//!            nothing    no answer, no loss: it stays at its first window, or with RCP at the first rate that it was given
-//!   pace     it sends at this rate, whatever it hears
+//!   says     forged RTT, packets in flight, wish; VCP: the two bits that it writes
+//!   hears    all        obeys: only its headers are false
+//!            increases  ignores decreases; RCP: ignores rates below the highest so far; VCP: takes overload as high load
+//!            largest    takes each answer as the largest so far, a replay; VCP: takes each as low load, which is invented
+//!            nothing    ignores answers and losses: it stays at its first window, or with RCP at the first rate
+//!   pace     sends at this rate, whatever the feedback
 //! ```
 //!
-//! None of it is in a paper; section 7 of Katabi 2002 says that such senders have to be policed, and `share/police.rs` does.
+//! No paper defines these senders. Section 7 of Katabi 2002 says that they have to be policed, which
+//! `share/police.rs` does.
 
 use crate::rcp;
 use crate::sender::{
@@ -77,7 +78,7 @@ impl Default for Params {
 }
 
 impl Params {
-    /// The names of those that are set and mean something to some headers only.
+    /// Names of the parameters that are set and apply only to some headers.
     fn named(&self) -> impl Iterator<Item = &'static str> {
         let set = [
             ("rtt", self.rtt.is_some()),
@@ -90,20 +91,20 @@ impl Params {
     }
 }
 
-/// A law behind whose mask there can be a liar.
+/// A law that a liar can wrap.
 pub trait Mask: SenderLaw {
-    /// Parameters that mean something to its header.
+    /// Parameters that apply to its header.
     const LIES: &'static [&'static str];
-    /// The honest law's parameters.
+    /// Parameters of the honest law.
     fn honest(lies: &Params) -> Self::Params;
-    /// What a packet says.
+    /// The forged stamp of a packet.
     fn forged(&self, lies: &Params, packet_bytes: f64, now: Time, srtt: Time) -> Stamp;
-    /// The bits that it says.
+    /// The forged bits of a packet.
     fn forged_bits(&self, lies: &Params) -> u16 {
         let _ = lies;
         self.bits()
     }
-    /// An answer as it is heard, if it is at all, and what is to be remembered of all so far.
+    /// The answer as the liar takes it; `None` if it ignores it. `best` is the largest answer so far.
     fn heard(hears: Hears, answer: (Stamp, u16), best: &mut Option<Stamp>) -> Option<(Stamp, u16)>;
     /// [`SenderLaw::open`].
     fn open(lies: &mut Params) -> Open<'_> {
@@ -168,7 +169,7 @@ impl Mask for rcp::Sender {
         header.rate = match hears {
             Hears::All => header.rate,
             Hears::Increases | Hears::Largest => header.rate.max(kept),
-            Hears::Nothing => kept, // without a first one there is no pace
+            Hears::Nothing => kept, // without a first rate there is no pace
         };
         *best = Some(header.into());
         Some((header.into(), bits))
@@ -205,19 +206,19 @@ impl Mask for vcp::Sender {
     }
 }
 
-/// One flow of a liar.
+/// State of one liar's flow.
 #[derive(Clone, Debug)]
 pub struct Sender<L> {
     mask: L,
     lies: Params,
-    /// The largest answer that came.
+    /// The largest answer so far.
     best: Option<Stamp>,
     packet_bytes: f64,
     srtt: Time,
 }
 
 impl<L: Mask> Sender<L> {
-    /// It does not go by answers and losses.
+    /// Whether the liar ignores answers and losses.
     fn is_deaf(&self) -> bool {
         self.lies.hears == Hears::Nothing
     }
@@ -271,7 +272,7 @@ impl<L: Mask> SenderLaw for Sender<L> {
     fn cwnd(&self) -> f64 {
         let most = self.lies.most * self.packet_bytes;
         match self.lies.pace {
-            // Two round trips' worth: the pace is what holds it.
+            // Two round trips' data, so that only the pace limits the flow.
             Some(pace) if self.srtt > Time::ZERO => {
                 (2.0 * pace.bytes_per_sec() * self.srtt.as_secs_f64() + self.packet_bytes).min(most)
             }

@@ -1,7 +1,8 @@
-//! Control laws of explicit-feedback congestion control, and of the TCPs they are compared with.
+//! Control laws of explicit-feedback congestion control, and of the TCPs with which they are compared.
 //!
-//! Every law is a sans-IO state machine: the time is passed in, there is no clock, no I/O and no allocation per
-//! packet. The simulator, the analysis and the Linux datapath all use these and write none of their own.
+//! Every law is a sans-IO state machine: the caller passes the time, and the law has no clock, no I/O and no
+//! allocation per packet. The simulator, the analysis and the Linux datapath all use these laws and have none of
+//! their own.
 
 pub mod liar;
 pub mod link;
@@ -28,46 +29,48 @@ pub mod xcp;
 pub use stamp::Stamp;
 pub use units::{Bytes, Rate, Ratio, Time};
 
-/// A parameter that was refused: its name, and its value and what would be right.
+/// A refused parameter: its name, and a message with its value and what would be right.
 pub type Refused = (&'static str, String);
 
-/// Parameters that follow from the network: whoever lays it out fills in what the scenario leaves open.
+/// Parameters that follow from the network. The network layout fills in those that the scenario does not set.
 #[derive(Debug, Default)]
 pub struct Open<'a> {
-    /// A time that must be the same on all routers and senders of the law's header.
+    /// A time on which all routers and senders of the law's header must agree.
     pub agreed_time: Option<AgreedTime<'a>>,
-    /// A router's stand-in for the flows' RTT until packets carry one, and its name. A law that is told nothing takes the first RTT that it sees.
+    /// Name and value of the parameter that a router uses as RTT until packets carry one. If it stays unset, the law
+    /// takes the first RTT that it sees.
     pub time_constant: Option<(&'static str, &'a mut Option<Time>)>,
-    /// The longest RTT that a router believes, which is to be beyond those of its flows.
+    /// The longest RTT that a router accepts, which must exceed those of its flows.
     pub longest_rtt: Option<LongestRtt<'a>>,
-    /// How many flows take the link that a sender governs.
+    /// Number of flows on the link that a sender governs.
     pub micro_flows: Option<&'a mut Option<u32>>,
 }
 
-/// A time that all routers and senders of one header must have in common.
+/// A time on which all routers and senders of one header must agree.
 #[derive(Debug)]
 pub struct AgreedTime<'a> {
     /// The parameter's name.
     pub name: &'static str,
-    /// What the scenario says; whoever lays out the network fills in what it leaves open.
+    /// Value from the scenario; the network layout fills it in if unset.
     pub value: &'a mut Option<Time>,
-    /// How many of the flows' mean RTTs it is where nobody says.
+    /// Default in units of the flows' mean RTT.
     pub per_rtt: f64,
 }
 
-/// A router's parameter that says which RTTs are too long to be true.
+/// A router's parameter that bounds plausible RTTs.
 #[derive(Debug)]
 pub struct LongestRtt<'a> {
     /// The parameter's name.
     pub name: &'static str,
-    /// What the scenario says; whoever lays out the network fills in what it leaves open, where paths are long.
+    /// Value from the scenario; if unset, the network layout fills it in where paths are long.
     pub value: &'a mut Option<Time>,
-    /// What it is unless it is set.
+    /// Default value.
     pub usual: Time,
 }
 
 impl LongestRtt<'_> {
-    /// What it must be where paths have this RTT without queues: as XCP's 4 s to the 1.4 s of its paper, three times that.
+    /// The bound for paths of this propagation RTT: three times the RTT, but at least the default. XCP's default of 4
+    /// s is about three times the 1.4 s of its paper.
     #[must_use]
     pub fn on(&self, rtt: Time) -> Time {
         self.usual.max(rtt * 3)

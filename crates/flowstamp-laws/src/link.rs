@@ -1,14 +1,14 @@
-//! What laws of routers and of queues see of their link.
+//! The view of a link that router laws and queue laws share.
 
 use crate::units::Time;
 
-/// What a law may see of the link it governs, at one instant.
+/// State of the link at one instant, as its law sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView {
     /// Now.
     pub now: Time,
-    /// Bytes that wait, without the packet in transmission.
+    /// Bytes in the queue, without the packet in transmission.
     pub queue_bytes: u64,
-    /// Packets that wait, without the one in transmission.
+    /// Packets in the queue, without the one in transmission.
     pub queue_packets: u32,
 }

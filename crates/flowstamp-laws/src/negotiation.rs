@@ -1,27 +1,28 @@
-//! How a sender finds out whether its receiver and all routers of its path know its protocol, and becomes a TCP where they do not.
+//! Negotiation: a sender asks whether its receiver and all routers on its path support its protocol, and becomes a
+//! TCP if they do not.
 //!
-//! Katabi and Handley 2001, section 4.1, for PCP; Katabi, Handley, Rohrs 2002, section 8.2, for XCP, which names no more than
-//! "simple TCP and IP options". The flow opens with a packet that asks:
+//! Sources: Katabi and Handley 2001, section 4.1, for PCP; Katabi, Handley, Rohrs 2002, section 8.2, for XCP, which
+//! only mentions "simple TCP and IP options". The flow opens with a packet that asks:
 //!
 //! ```text
-//!   PTL    begins as IP's time to live does; each router of the protocol lowers it, each router of any kind lowers the time to live
-//!   an answer in which both have not fallen alike: TCP (with selective acks) for the rest of the flow's life,
+//!   PTL    starts at IP's time to live; each router of the protocol decrements it, every router decrements the time to live
+//!   if the two differ in an answer: TCP (with selective acks) for the rest of the flow's life,
 //!                                                  from its initial window if it answers the opening packet, else as after a loss
 //! ```
 //!
-//! A receiver that does not know the protocol echoes nothing, and so no PTL.
+//! A receiver that does not support the protocol echoes no PTL.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. A flow that finds later that its path has changed falls back / its window is halved then / somewhere on the path is
-//!    a queue that no feedback knows of, which may be full.
+//! 1. A flow falls back if it later finds that its path has changed / its window is then also halved / the path has a
+//!    queue that no feedback covers, and this queue may be full.
 
 use crate::sender::{Ack, Congestion, FlowView, Report, SenderLaw};
 use crate::tcp::{Params as TcpParams, Sack};
 use crate::units::Time;
 
-/// One in the field PTL of a packet's bits.
+/// The value 1 of the PTL field in a packet's bits.
 const UNIT: u16 = 1 << 8;
-/// What PTL begins with: the time to live that IP begins with (RFC 1700).
+/// Initial value of PTL: IP's initial time to live (RFC 1700).
 pub const FIRST_PTL: u8 = 64;
 /// The bits of a packet that asks.
 pub const ASKING: u16 = FIRST_PTL as u16 * UNIT;
@@ -33,37 +34,37 @@ pub const fn ptl(bits: u16) -> u8 {
     (bits / UNIT) as u8
 }
 
-/// The bits after a router that has counted itself; those of a packet that does not ask stay.
+/// The bits after a router that has counted itself. The bits of a packet that does not ask do not change.
 #[inline]
 #[must_use]
 pub const fn passed(bits: u16) -> u16 {
     if bits >= UNIT { bits - UNIT } else { bits }
 }
 
-/// The flow as a TCP, and since when.
+/// The TCP that a flow has become, and when.
 #[derive(Clone, Debug)]
 struct FallBack {
     since: Time,
     tcp: Sack,
 }
 
-/// What a flow that asks knows.
+/// Negotiation state of one flow.
 #[derive(Clone, Debug)]
 pub struct Negotiation {
     flow: FlowView,
-    /// Routers that the flow's data pass.
+    /// Number of routers on the flow's data path.
     hops: u8,
     fallen: Option<FallBack>,
 }
 
 impl Negotiation {
-    /// Nothing has been answered.
+    /// Creates the state before any answer.
     #[must_use]
     pub const fn new(flow: &FlowView) -> Self {
         Self { flow: *flow, hops: 0, fallen: None }
     }
 
-    /// [`FlowChange::Hops`](crate::sender::FlowChange::Hops).
+    /// Sets the number of routers on the data path ([`FlowChange::Hops`](crate::sender::FlowChange::Hops)).
     pub const fn passes(&mut self, hops: u8) {
         self.hops = hops;
     }
@@ -75,20 +76,20 @@ impl Negotiation {
         Report { fallen_back: self.fallen.as_ref().map(|it| it.since), ..Report::default() }
     }
 
-    /// The TCP that the flow has become.
+    /// The TCP that the flow has become, if any.
     #[inline]
     #[must_use]
     pub fn tcp(&self) -> Option<&Sack> {
         Some(&self.fallen.as_ref()?.tcp)
     }
 
-    /// The same, to be told of what happens.
+    /// As [`Self::tcp`], for events.
     pub fn tcp_mut(&mut self) -> Option<&mut Sack> {
         Some(&mut self.fallen.as_mut()?.tcp)
     }
 
-    /// The flow becomes a TCP with a window of so many packets if the answer with these bits has not passed routers of the protocol
-    /// alone. Whether it has just done so.
+    /// Turns the flow into a TCP with a window of `window` packets, if an answer's bits show a router without the
+    /// protocol. Returns whether it has just done so.
     fn judge(&mut self, now: Time, bits: u16, window: f64) -> bool {
         if self.fallen.is_some() || FIRST_PTL.saturating_sub(ptl(bits)) == self.hops {
             return false;
@@ -98,7 +99,8 @@ impl Negotiation {
         true
     }
 
-    /// An ack came, while the law's window was `cwnd` bytes. Whether the flow is a TCP, which has then been told.
+    /// Takes an ack, while the law's window is `cwnd` bytes. Returns whether the flow is a TCP, which has then
+    /// handled the ack.
     pub fn on_ack(&mut self, ack: &Ack<'_>, cwnd: f64) -> bool {
         let just_now = self.judge(ack.now, ack.bits, cwnd / f64::from(self.flow.packet_bytes));
         let Some(tcp) = self.tcp_mut() else { return false };
@@ -109,7 +111,7 @@ impl Negotiation {
         true
     }
 
-    /// The opening packet was answered. Whether the flow is a TCP.
+    /// Takes the answer to the opening packet. Returns whether the flow is a TCP.
     pub fn on_answer(&mut self, now: Time, bits: u16) -> bool {
         let window = self.flow.initial_window;
         self.judge(now, bits, window) || self.fallen.is_some()

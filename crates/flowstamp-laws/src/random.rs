@@ -1,12 +1,12 @@
-//! Randomness that is derived, never ambient: each stream follows from the seed and a stable name.
+//! Deterministic random streams: each follows from the run's seed and a stable name.
 //!
-//! A flow's stream is named after its group, so adding a group leaves the others' choices as they were. The
+//! A flow's stream is named after its group, so that a new group does not change the draws of others. The
 //! transcendental functions are [`libm`]'s, which give the same bits on every machine.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// FNV-1a over a name, and a seed.
+/// Hashes a name by FNV-1a and mixes in a seed.
 #[must_use]
 pub fn hash(seed: u64, name: &str) -> u64 {
     let hash = name
@@ -27,29 +27,29 @@ impl Stream {
         Self(Xoshiro256PlusPlus::seed_from_u64(hash(seed, name)))
     }
 
-    /// A whole number below `count`, which is at least 1, each as likely as the others.
+    /// A uniform whole number below `count`, which must be at least 1.
     pub fn below(&mut self, count: usize) -> usize {
         ((u128::from(self.0.next_u64()) * count as u128) >> 64) as usize
     }
 
-    /// Uniform in `[0, 1)`, a multiple of 2^-53.
+    /// Uniformly distributed in `[0, 1)`, in multiples of 2^-53.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Exponential with this mean.
+    /// Exponentially distributed with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.uniform())
     }
 
-    /// Normal with mean 0 and variance 1, by two draws (Box and Muller 1958).
+    /// Normally distributed with mean 0 and variance 1, from two draws (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * libm::log(1.0 - self.uniform())).sqrt();
         radius * libm::cos(std::f64::consts::TAU * self.uniform())
     }
 
-    /// Pareto with this mean and a shape above 1.
+    /// Pareto distributed with this mean and a shape above 1.
     pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         let scale = mean * (shape - 1.0) / shape;
         scale * libm::pow(1.0 - self.uniform(), -1.0 / shape)

@@ -1,4 +1,4 @@
-//! What a router does to a packet and every control interval.
+//! Router laws: how a router stamps packets, and what it computes every control interval.
 
 pub use crate::link::LinkView;
 use crate::queue::Limit;
@@ -6,25 +6,26 @@ use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Open, Refused};
 
-/// The most timers a router law may keep.
+/// Maximum number of timers of a router law.
 pub const MAX_TIMERS: usize = 2;
 
-/// Gains of a law whose linear form is, with the delay `d`, the input rate `y` and the queue `q`,
-/// `y' = -alpha/d (y(t - d) - C) - beta/d^2 q(t - d)` (Katabi 2002, eq. 16): parameters of these names.
+/// Gains of a law with the linear form `y' = -alpha/d (y(t - d) - C) - beta/d^2 q(t - d)` (Katabi 2002, eq. 16),
+/// where `d` is the delay, `y` the input rate and `q` the queue. The law's parameters have the same names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gains {
     /// Gain on the input rate.
     pub alpha: f64,
     /// Gain on the queue.
     pub beta: f64,
-    /// What evens rates of flows out, in a mean round trip: a share of the capacity, 0 for laws that give all the same rate.
+    /// Share of the capacity that is shuffled in a mean round trip to equalise rates; 0 for laws that give all flows
+    /// the same rate.
     pub shuffle: f64,
 }
 
-/// What a router law is told of the link it governs when it is made.
+/// The link as a router law sees it at its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct RouterView {
-    /// The link's capacity; `None` where nobody knows it.
+    /// The link's capacity; `None` where it is unknown.
     pub capacity: Option<Rate>,
     /// The buffer.
     pub limit: Limit,
@@ -39,8 +40,8 @@ impl RouterView {
         Self { capacity: Some(capacity), limit: Limit::Bytes(1_000_000), packet_bytes: 1000 }
     }
 
-    /// The capacity, for a law that cannot do without ([`RouterTraits::needs_capacity`]): who makes one has seen to it that
-    /// it is known.
+    /// The capacity, for a law that needs it ([`RouterTraits::needs_capacity`]). Such a law is created only where the
+    /// capacity is known.
     #[must_use]
     pub fn known_capacity(&self) -> Rate {
         debug_assert!(
@@ -51,7 +52,7 @@ impl RouterView {
     }
 }
 
-/// What a law knows of the flows of its own protocol.
+/// A law's estimates of the flows of its own protocol.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnFlows {
     /// Their mean window, bytes.
@@ -60,12 +61,12 @@ pub struct OwnFlows {
     pub rtt: Time,
 }
 
-/// What a law works with of a link that it shares by windows.
+/// The capacity with which a law works on a link that is shared by windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// What other traffic leaves, and beside it its part, of which [`LinkChange::Part`] tells.
+    /// The capacity that other traffic leaves, and in addition its part ([`LinkChange::Part`]).
     Leftover,
-    /// Its part alone.
+    /// Only its part.
     Part,
 }
 
@@ -74,14 +75,14 @@ pub enum Room {
 pub struct PacketIn<'a> {
     /// Bytes.
     pub size: u32,
-    /// There for data packets with the law's header; acks and packets with other headers come without.
+    /// The stamp of a data packet with the law's header; `None` for acks and packets with other headers.
     pub stamp: Option<&'a Stamp>,
     /// The bits of a packet with a stamp ([`crate::sender::SenderLaw::bits`]).
     pub bits: u16,
 }
 
 impl<'a> PacketIn<'a> {
-    /// A packet without bits.
+    /// A packet whose bits are zero.
     #[inline]
     #[must_use]
     pub const fn of(size: u32, stamp: Option<&'a Stamp>) -> Self {
@@ -94,39 +95,40 @@ impl<'a> PacketIn<'a> {
 pub struct PacketOut<'a> {
     /// Bytes.
     pub size: u32,
-    /// What the law may change.
+    /// The stamp, which the law may change.
     pub stamp: &'a mut Stamp,
-    /// Likewise. Of a packet of another protocol they are its ECN field (RFC 3168 section 5).
+    /// The bits, which the law may change. For a packet of another protocol they are its ECN field (RFC 3168 section
+    /// 5).
     pub bits: &'a mut u16,
 }
 
-/// What is known of a law and its parameters before it is made. A law names what differs from the default.
+/// Static properties of a law with its parameters. A law sets those that differ from the default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
 pub struct RouterTraits {
-    /// When each timer that the law keeps first fires.
+    /// When each of the law's timers first fires.
     pub first_timers: [Option<Time>; MAX_TIMERS],
-    /// The law cannot do without the link's capacity. Where nobody knows it, only a law that can is made.
+    /// The law needs the link's capacity. It is not created where the capacity is unknown.
     pub needs_capacity: bool,
-    /// Gains by which its loop is stable or not, if its linear form is [that of XCP](Gains).
+    /// Gains that decide on the loop's stability, if its linear form is [that of XCP](Gains).
     pub gains: Option<Gains>,
-    /// A link with this law sends acks before data unless the scenario says otherwise.
+    /// By default a link with this law sends acks before data.
     pub acks_first: bool,
-    /// The law marks ECN-capable packets of other protocols: [`RouterLaw::on_departure`] is told of these with an empty stamp and
-    /// the bits of ECT(1), and the packet is marked if it leaves them as those of CE.
+    /// The law marks ECN-capable packets of other protocols. [`RouterLaw::on_departure`] gets these with an empty
+    /// stamp and the bits of ECT(1). The packet is marked if the law sets the bits to CE.
     pub marks: bool,
-    /// The law counts and stamps what comes in over a medium that the link shares with other stations as it does what goes out, since
-    /// both take of the same time on the air.
+    /// On a medium that the link shares with other stations, the law counts and stamps incoming packets like outgoing
+    /// ones, because both use the same air time.
     pub over_medium: bool,
-    /// What the law works with on a link that is shared by windows: if anything, it knows of its own flows what
-    /// [`RouterLaw::own_flows`] tells.
+    /// The capacity with which the law works on a link that is shared by windows; `None` if it cannot share by
+    /// windows. Such a law implements [`RouterLaw::own_flows`].
     pub by_windows: Option<Room>,
-    /// Parameters by which the law begins, and which mean nothing later.
+    /// Parameters that matter only at the law's start.
     pub begins_with: &'static [&'static str],
 }
 
 impl RouterTraits {
-    /// A law that needs the capacity and keeps no timer.
+    /// A law that needs the capacity and has no timer.
     pub const DEFAULT: Self = Self {
         first_timers: [None; MAX_TIMERS],
         needs_capacity: true,
@@ -139,24 +141,25 @@ impl RouterTraits {
     };
 }
 
-/// A change from outside while the law governs its link.
+/// An external change while the law governs its link.
 #[derive(Clone, Copy, Debug)]
 pub enum LinkChange<'a, P> {
-    /// The parameters are these from now on; estimates stay.
+    /// New parameters; estimates stay.
     Params(&'a P),
-    /// The link's capacity is this from now on; never told where nobody knows it. With [`Room::Leftover`], what other traffic leaves.
+    /// New capacity of the link, or with [`Room::Leftover`] the capacity that other traffic leaves. Never sent where
+    /// the capacity is unknown.
     Capacity(Rate),
-    /// The link is shared by windows, [`Room::Leftover`].
+    /// New part of a link that is shared by windows with [`Room::Leftover`].
     Part {
-        /// What the law's own traffic is to have.
+        /// The part of the law's own traffic.
         own: Rate,
         /// The link's capacity.
         link: Rate,
     },
 }
 
-/// A router's control law on one output link: a state machine that is told of arrivals, departures and its own
-/// timers. It has no clock and does no I/O.
+/// A router's control law on one output link: a state machine that hears of arrivals, departures and its own timers.
+/// It has no clock and does no I/O.
 ///
 /// Order of calls for one packet: `on_arrival` when it reaches the output queue, whether or not it is then dropped;
 /// `on_departure` when its transmission starts, only for data packets with this law's header.
@@ -164,40 +167,39 @@ pub trait RouterLaw: Sized {
     /// What the scenario may set.
     type Params: Default;
 
-    /// What is known of the law with these parameters.
+    /// Static properties of the law with these parameters.
     fn traits(params: &Self::Params) -> RouterTraits;
 
-    /// Whether the parameters make sense; else the parameter, and what would be right.
+    /// Checks the parameters.
     ///
-    /// # Errors
-    /// The first parameter that does not.
+    /// # Errors The first invalid parameter, and what would be right.
     fn check(params: &Self::Params) -> Result<(), Refused> {
         let _ = params;
         Ok(())
     }
 
-    /// The parameters that follow from the network where the scenario leaves them open.
+    /// The parameters that follow from the network if the scenario does not set them.
     fn open(params: &mut Self::Params) -> Open<'_> {
         let _ = params;
         Open::default()
     }
 
-    /// A law for this link, with all estimates at their start.
+    /// Creates the law for a link, with initial estimates.
     fn new(params: &Self::Params, link: &RouterView) -> Self;
 
     /// A packet reached the queue.
     fn on_arrival(&mut self, link: LinkView, packet: PacketIn<'_>);
 
-    /// A data packet with this law's header starts its transmission: stamp it. `uniform` draws from 0 to 1.
+    /// Stamps a data packet with this law's header whose transmission starts. `uniform` draws from `[0, 1)`.
     fn on_departure(&mut self, link: LinkView, packet: PacketOut<'_>, uniform: impl FnMut() -> f64);
 
-    /// Timer `which` (below [`MAX_TIMERS`]) fired; returns when it fires next, later than now.
+    /// Handles timer `which`, below [`MAX_TIMERS`]. Returns when it fires next, later than now.
     fn on_timer(&mut self, which: usize, link: LinkView) -> Time;
 
-    /// Something outside of the law has changed.
+    /// Handles an external change.
     fn on_change(&mut self, change: LinkChange<'_, Self::Params>);
 
-    /// What the law knows of its own flows, if it has seen any.
+    /// The law's estimates of its own flows, if it has seen any.
     fn own_flows(&self) -> Option<OwnFlows> {
         None
     }

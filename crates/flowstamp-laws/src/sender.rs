@@ -1,8 +1,8 @@
 //! How a sender sets its congestion window or rate.
 //!
-//! A [`SenderLaw`] owns the congestion window and nothing else. What all senders share (sequence numbers, loss
-//! detection, retransmission, the retransmission timer) is in [`crate::transport`], which asks the law for its
-//! window and tells it of acks and losses.
+//! A [`SenderLaw`] owns the congestion window and nothing else. [`crate::transport`] has the part that all senders
+//! share: sequence numbers, loss detection, retransmissions and their timer. It asks the law for its window and tells
+//! it of acks and losses.
 
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
@@ -33,39 +33,40 @@ pub enum Echo {
     PerPacket,
 }
 
-/// What a flow without a rate of its own wishes for, bytes/s: more than any link of the valid range (400 Gb/s) has, and
-/// small enough that windows computed from it stay finite.
+/// Desired rate of a flow without an application rate, bytes/s. It exceeds any link of the valid range (400 Gb/s),
+/// and windows computed from it stay finite.
 pub const AS_MUCH_AS_THERE_IS: f64 = 1e15;
 
-/// What every sender law is told when its flow starts.
+/// The flow as a sender law sees it at its start.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowView {
-    /// Size of a full data packet in bytes, as it is on the wire.
+    /// Size of a full data packet on the wire, bytes.
     pub packet_bytes: u32,
     /// Initial congestion window in packets.
     pub initial_window: f64,
-    /// The application's rate, or `None` for as fast as the network allows.
+    /// The application's rate; `None` for as fast as the network allows.
     pub app_rate: Option<Rate>,
 }
 
-/// An ack that acknowledged new data, as the law sees it.
+/// An ack of new data, as the law sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack<'a> {
     /// Now.
     pub now: Time,
-    /// Packets newly acknowledged, at least one.
+    /// Newly acknowledged packets, at least one.
     pub newly_acked: u32,
-    /// Those among them whose ack has an ECN echo: with [`Echo::PerPacket`] the packets that were marked.
+    /// Those of them whose ack has an ECN echo. With [`Echo::PerPacket`] these are the marked packets.
     pub marked: u32,
-    /// Packets acknowledged so far, cumulatively or selectively, these among them.
+    /// Packets acknowledged so far, cumulatively or selectively, including these.
     pub delivered: u32,
-    /// This ack's sample of the round-trip time. It comes from a timestamp, so that a retransmission gives one too.
+    /// This ack's sample of the round-trip time. It comes from a timestamp, so that retransmissions also give
+    /// samples.
     pub rtt: Time,
     /// The least sample so far.
     pub min_rtt: Time,
     /// Smoothed round-trip time (RFC 6298), after this ack's sample.
     pub srtt: Time,
-    /// How fast packets were delivered, for laws that ask for it ([`SenderTraits::delivery_rate`]).
+    /// The delivery rate, for laws that ask for it ([`SenderTraits::delivery_rate`]).
     pub rate: Option<RateSample>,
     /// The stamp that the receiver echoed.
     pub stamp: &'a Stamp,
@@ -75,12 +76,12 @@ pub struct Ack<'a> {
     pub flight: u32,
     /// Fast recovery is under way: the window must not grow by TCP's rules.
     pub in_recovery: bool,
-    /// The window, not the application, was what held the sender back.
+    /// The window, not the application, limited the sender.
     pub window_limited: bool,
 }
 
 impl<'a> Ack<'a> {
-    /// The ack of the only packet in flight, which took `srtt`, as the packets before it did, and was not marked.
+    /// An ack of the only packet in flight, unmarked, in a flow whose round-trip time has always been `srtt`.
     #[must_use]
     pub const fn of_one(now: Time, srtt: Time, stamp: &'a Stamp) -> Self {
         Self {
@@ -101,30 +102,30 @@ impl<'a> Ack<'a> {
     }
 }
 
-/// How fast packets were delivered over the flight of the last of them (draft-cheng-iccrg-delivery-rate-estimation-02), and what
-/// was lost in it (draft-ietf-ccwg-bbr section 4.1.2).
+/// The delivery rate over the flight of the newest acknowledged packet
+/// (draft-cheng-iccrg-delivery-rate-estimation-02), and the losses in that time (draft-ietf-ccwg-bbr section 4.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
-    /// Packets delivered from when that packet left until now.
+    /// Packets delivered since that packet left.
     pub delivered: u32,
-    /// Packets that had been delivered when it left.
+    /// Packets that were delivered when it left.
     pub prior_delivered: u32,
-    /// The longer of the times in which these packets were sent and in which they were acknowledged; above zero.
+    /// The longer of the times over which these packets were sent and acknowledged; above zero.
     pub interval: Time,
-    /// Packets in flight when that packet had left, it among them.
+    /// Packets in flight when that packet had left, including it.
     pub tx_in_flight: u32,
-    /// Packets found lost from when it left until now.
+    /// Packets found lost since it left.
     pub lost: u32,
-    /// The application, not the window, held the sender back: the path may be faster.
+    /// The application, not the window, limited the sender: the path may be faster.
     pub app_limited: bool,
-    /// The window was full at some time since that packet left.
+    /// The window was full at some time after that packet left.
     pub window_full: bool,
-    /// The first packet in flight since the last sample had waited for the application with nothing in flight.
+    /// A packet has left after an application-limited idle time since the last sample.
     pub restarted: bool,
 }
 
 impl RateSample {
-    /// The sample of a flight in which nothing was lost, whose packets left when those before them had arrived.
+    /// A sample of a flight of `delivered` packets without losses.
     #[must_use]
     pub const fn of_flight(delivered: u32, prior_delivered: u32, interval: Time) -> Self {
         Self {
@@ -139,7 +140,7 @@ impl RateSample {
         }
     }
 
-    /// The rate, for packets of so many bytes.
+    /// The rate, for packets of `packet_bytes`.
     #[must_use]
     pub fn rate(&self, packet_bytes: u32) -> Rate {
         let bytes = f64::from(self.delivered) * f64::from(packet_bytes);
@@ -147,70 +148,71 @@ impl RateSample {
     }
 }
 
-/// Counts since a flow began, for whoever decides in place of a law ([`Report::tally`]).
+/// Counts since a flow began, for external control ([`Report::tally`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Acks that acknowledged something new; each gave one sample of the round-trip time.
+    /// Acks of new data; each gave one sample of the round-trip time.
     pub acks: u64,
-    /// Acknowledged packets that had been marked.
+    /// Acknowledged packets that were marked.
     pub marked: u64,
-    /// Sum of the samples of the round-trip time in picoseconds, modulo 2^64: the difference of two is exact for up to 213 days.
+    /// Sum of the round-trip samples in picoseconds, modulo 2^64. A difference of two sums is exact up to 213 days.
     pub rtt_sum_ps: u64,
 }
 
-/// A packet that was found lost, for laws that ask for delivery rates.
+/// A lost packet, for laws that ask for delivery rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPacket {
     /// Its sequence number.
     pub seq: u32,
-    /// Packets in flight when it had left, it among them.
+    /// Packets in flight when it had left, including it.
     pub tx_in_flight: u32,
-    /// Packets found lost since it left, it among them.
+    /// Packets found lost since it left, including it.
     pub lost: u32,
     /// Packets delivered so far.
     pub delivered: u32,
-    /// The application held the sender back when it left.
+    /// The application limited the sender when it left.
     pub app_limited: bool,
-    /// Acks are selective: more than one loss of a round trip can be found in it.
+    /// Acks are selective, so that several losses can be found within one round trip.
     pub selective: bool,
 }
 
-/// What is known of a law and its parameters before any flow begins. A law names what differs from the default.
+/// Static properties of a law with its parameters. A law sets those that differ from the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
 pub struct SenderTraits {
-    /// How losses are repaired unless the scenario says otherwise.
+    /// Default loss recovery.
     pub recovery: Recovery,
-    /// How marks are echoed unless the scenario says otherwise.
+    /// Default echo of marks.
     pub echo: Echo,
-    /// Flows are ECN-capable unless the scenario says otherwise. A law that does not answer marks is not.
+    /// Flows are ECN-capable by default. False for a law that does not react to marks.
     pub ecn: bool,
-    /// Packets of ECN-capable flows say that they are L4S ones, ECT(1) (RFC 9331).
+    /// Packets of ECN-capable flows carry the L4S codepoint ECT(1) (RFC 9331).
     pub l4s: bool,
-    /// Acks bring a [`RateSample`], and the law hears of each lost packet. The transport then keeps a record of each packet in flight.
+    /// Acks carry a [`RateSample`], and the law hears of each lost packet. The transport then keeps a record of each
+    /// packet in flight.
     pub delivery_rate: bool,
-    /// A flow opens with a packet without data, whose answer the law needs before the first data leave, and ends with one, unless
-    /// the scenario says otherwise.
+    /// By default a flow opens with a packet without data, whose answer the law needs before the first data leave,
+    /// and also ends with one.
     pub handshake: bool,
-    /// Flows do without routers that write into their header where there are none.
+    /// Flows work without routers that write into their header where there are none.
     pub falls_back: bool,
-    /// Flows find out whether their receivers know the law's header, and do without where these do not.
+    /// Flows ask whether their receiver supports the law's header, and work without it if not.
     pub asks_receiver: bool,
-    /// Flows send a window as soon as they may, to routers that expect its packets to be spread over a round trip.
+    /// Flows send a window in a burst, although their routers expect its packets spread over a round trip.
     pub sends_at_once: bool,
-    /// Packets leave at the pace whatever comes back. They are not acknowledged and not sent again.
+    /// Packets leave at the pace regardless of feedback. They are neither acknowledged nor retransmitted.
     pub datagrams: bool,
-    /// The law has no data to send and governs a link. One control packet each round trip asks for it, and what waits for the link
-    /// leaves at the pace.
+    /// The law has no data to send and governs a link. One control packet per round trip asks for feedback, and the
+    /// link's queue leaves at the law's pace.
     pub governs: bool,
-    /// Parameters may change while flows are there ([`FlowChange::Params`]).
+    /// Parameters may change during a flow ([`FlowChange::Params`]).
     pub told: bool,
-    /// Bytes that one flow's law allocates beside its own size.
+    /// Heap bytes that the law allocates per flow.
     pub heap_bytes: usize,
 }
 
 impl SenderTraits {
-    /// A window law with selective acks that answers marks as losses.
+    /// A window law with selective acks that reacts to marks as to losses.
     pub const DEFAULT: Self = Self {
         recovery: Recovery::Sack,
         echo: Echo::Classic,
@@ -228,28 +230,28 @@ impl SenderTraits {
     };
 }
 
-/// How often a flow that waits for its pace asks the path again.
+/// Limits of the probes that a flow sends while it waits for its pace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probes {
-    /// The most of the rate that probes may take.
+    /// Largest share of the rate that probes may take.
     pub share: f64,
-    /// Round trips between two probes at the most, whatever they take.
+    /// Largest number of round trips between two probes, whatever share they take.
     pub longest_gap: u64,
 }
 
-/// How fast packets leave.
+/// The pace of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pacing {
     /// The rate of departures.
     pub rate: Rate,
-    /// The pace alone holds the flow, and the window bounds nothing.
+    /// Only the pace limits the flow; the window has no effect.
     pub alone: bool,
-    /// How probes are limited; `None` allows one each round trip.
+    /// Limits of probes; `None` allows one per round trip.
     pub probes: Option<Probes>,
 }
 
 impl Pacing {
-    /// How long a waiting flow waits before it asks the path again, with a packet of `probe_bytes`.
+    /// Time until a waiting flow may send the next probe, a packet of `probe_bytes`.
     #[must_use]
     pub fn probe_after(&self, srtt: Time, probe_bytes: u32) -> Time {
         let Some(probes) = self.probes else { return srtt };
@@ -258,7 +260,7 @@ impl Pacing {
     }
 }
 
-/// A pace beside the window, with a probe each round trip.
+/// A pace in addition to the window, with one probe per round trip.
 impl From<Rate> for Pacing {
     #[inline]
     fn from(rate: Rate) -> Self {
@@ -266,7 +268,7 @@ impl From<Rate> for Pacing {
     }
 }
 
-/// The answer to a packet without data: to the handshake, to a probe, or to the question of a law that governs a link.
+/// The answer to a packet without data: a handshake, a probe, or the control packet of a law that governs a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Feedback<'a> {
     /// Now.
@@ -277,91 +279,91 @@ pub struct Feedback<'a> {
     pub stamp: &'a Stamp,
     /// The bits that the receiver echoed.
     pub bits: u16,
-    /// Bytes that the governed link has carried since the last answer.
+    /// Bytes that the governed link carried since the last answer.
     pub carried: f64,
 }
 
-/// A sign of congestion, or that an earlier one was wrong. `flight` counts packets.
+/// A sign of congestion, or a correction of an earlier one. `flight` is in packets.
 #[derive(Clone, Copy, Debug)]
 pub enum Congestion<'a> {
-    /// Duplicate acks showed a loss: at most once per window of data (Reno: per fast retransmit).
+    /// Duplicate acks or selective acks showed a loss. At most once per window of data (Reno: per fast retransmit).
     Loss {
-        /// In flight.
+        /// Packets in flight.
         flight: u32,
     },
-    /// An ECN echo came: at most once per window of data, losses among them. It follows the ack that brought it.
+    /// An ECN echo arrived. At most one reduction per window of data, for losses and marks together. It follows the
+    /// ack that carried it.
     Mark {
-        /// In flight.
+        /// Packets in flight.
         flight: u32,
     },
     /// The retransmission timer expired.
     Timeout {
-        /// In flight.
+        /// Packets in flight.
         flight: u32,
     },
-    /// A packet was found lost. This comes before the ack that showed it but after the timeout that did, and only with
-    /// [`SenderTraits::delivery_rate`].
+    /// A packet was found lost, only with [`SenderTraits::delivery_rate`]. This call precedes the ack that showed the
+    /// loss, but follows the timeout that did.
     Packet(&'a LostPacket),
-    /// All that was found lost since the last repair began has arrived all the same. This comes before the ack that showed it, and only
-    /// with [`SenderTraits::delivery_rate`].
+    /// The losses since the last repair began were spurious: all these packets have arrived. This call precedes the
+    /// ack that showed it, and occurs only with [`SenderTraits::delivery_rate`].
     Spurious {
         /// Packets delivered after that ack.
         delivered: u32,
     },
 }
 
-/// A change from outside in the middle of a flow.
+/// An external change during a flow.
 #[derive(Clone, Copy, Debug)]
 pub enum FlowChange<'a, P> {
-    /// The parameters are these from now on; only with [`SenderTraits::told`].
+    /// New parameters; only with [`SenderTraits::told`].
     Params(&'a P),
-    /// The flow's data pass so many routers of any kind, as the time to live of what has come back tells; only with
+    /// Number of routers of any kind on the data path, as the time to live of returned packets shows; only with
     /// [`SenderTraits::falls_back`].
     Hops(u8),
 }
 
-/// What others may know of a flow's law.
+/// Observable state of a flow's law.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// When the law gave up its routers: its packets are plain ones since then.
+    /// When the flow stopped using its routers. Its packets carry no header since then.
     pub fallen_back: Option<Time>,
-    /// Counts for whoever decides in place of the law; only with [`SenderTraits::told`].
+    /// Counts for external control; only with [`SenderTraits::told`].
     pub tally: Option<Tally>,
 }
 
-/// A window or rate law: told of acks and losses, asked for its window. It has no clock and does no I/O.
+/// A window or rate law. It hears of acks and losses, and sets the window. It has no clock and does no I/O.
 pub trait SenderLaw: Sized {
     /// What the scenario may set.
     type Params: Default;
 
-    /// What is known of the law with these parameters.
+    /// Static properties of the law with these parameters.
     fn traits(params: &Self::Params) -> SenderTraits {
         let _ = params;
         SenderTraits::DEFAULT
     }
 
-    /// Whether the parameters make sense; else the parameter, and what would be right.
+    /// Checks the parameters.
     ///
-    /// # Errors
-    /// The first parameter that does not.
+    /// # Errors The first invalid parameter, and what would be right.
     fn check(params: &Self::Params) -> Result<(), Refused> {
         let _ = params;
         Ok(())
     }
 
-    /// The parameters that follow from the network where the scenario leaves them open.
+    /// The parameters that follow from the network if the scenario does not set them.
     fn open(params: &mut Self::Params) -> Open<'_> {
         let _ = params;
         Open::default()
     }
 
-    /// A law at the start of a flow.
+    /// Creates the law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;
 
     /// The congestion window in bytes, at least one packet.
     fn cwnd(&self) -> f64;
 
-    /// The pace of departures; `None` sends whatever the window allows at once.
+    /// The pace of departures; with `None` packets leave as soon as the window allows.
     fn pacing(&self) -> Option<Pacing> {
         None
     }
@@ -369,35 +371,35 @@ pub trait SenderLaw: Sized {
     /// The stamp for a data packet that leaves now. `srtt` is zero before the first sample.
     fn stamp(&self, now: Time, srtt: Time) -> Stamp;
 
-    /// Sixteen bits beside the stamp, for laws whose header has no more. Routers may change them
+    /// Sixteen bits beside the stamp, for headers that need only bits. Routers may change them
     /// ([`crate::router::PacketOut::bits`]), and an ack echoes those of the newest packet that it answers.
     fn bits(&self) -> u16 {
         0
     }
 
-    /// New data was acknowledged.
+    /// Handles an ack of new data.
     fn on_ack(&mut self, ack: &Ack<'_>);
 
-    /// A packet without data was answered.
+    /// Handles the answer to a packet without data.
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let _ = feedback;
     }
 
-    /// A loss, a mark or a timeout.
+    /// Handles a loss, a mark or a timeout.
     fn on_congestion(&mut self, now: Time, sign: Congestion<'_>);
 
-    /// Something outside of the law has changed.
+    /// Handles an external change.
     fn on_change(&mut self, change: FlowChange<'_, Self::Params>) {
         let _ = change;
     }
 
-    /// What others may know of it.
+    /// Observable state of the law.
     fn report(&self) -> Report {
         Report::default()
     }
 }
 
-/// A law of which much is to be remembered, in a place of its own: a flow of any other law is then no larger for it.
+/// A law with much state can be boxed, so that flows of other laws do not take its size.
 impl<L: SenderLaw> SenderLaw for Box<L> {
     type Params = L::Params;
     fn traits(params: &Self::Params) -> SenderTraits {

@@ -1,29 +1,28 @@
-//! The stamp: what a packet carries between hosts and routers for its law.
+//! The stamp: the words that a packet carries between hosts and routers for its law.
 
 use crate::units::{Rate, Time};
 
 /// Three 64-bit words that ride in every data packet and come back in its ack.
 ///
-/// What the words mean is the law's business alone: each law keeps a header struct of its own, with named fields,
-/// and turns it into a stamp and back. So the engine moves stamps without knowing any law, and a new law needs no
-/// change outside its file. Three words are what the largest header of the family needs (XCP: three fields; RCP:
-/// rate, reverse rate, RTT; VCP: two bits).
+/// Only the law knows the meaning of the words: each law has a header struct with named fields, and converts it to a
+/// stamp and back. The engine therefore moves stamps without knowing any law, and a new law needs no change outside
+/// its file. The largest header needs three words (XCP: three fields; RCP: rate, RTT, age; VCP: only bits).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Stamp(pub [f64; 3]);
 
-/// What the router law may believe of a flow's packet: bounds that no honest flow of this rate meets.
+/// Bounds of the values in a flow's headers. No honest flow of the measured rate reaches them.
 ///
-/// A flow of rate `r` sends a packet of `s` bytes each `s / r`. This is the `X` that XCP's headers state, so `X` is at most
-/// `1.25 s / r`.
+/// A flow of rate `r` sends a packet of `s` bytes every `s / r`. XCP's headers state this time as `X`, so the bound
+/// of `X` is `1.25 s / r`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Belief {
-    /// The longest RTT.
+    /// The longest RTT, if bounded.
     pub most_rtt: Option<Time>,
-    /// The least rate that the packet's window over its RTT may stand for, bytes/s.
+    /// The least rate that the header's window over its RTT may state, bytes/s.
     pub least_rate: f64,
 }
 
-/// The most that a packet of a flow under test is to tell it; `None` for whatever it carries.
+/// Upper bounds of the feedback in a packet of a flow under test; `None` for no bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Told {
     /// RCP: a rate.
@@ -32,49 +31,50 @@ pub struct Told {
     pub change: Option<f64>,
 }
 
-/// A header's meaning, as far as those who only carry it must know it.
+/// The properties of a header that the engine and the police need.
 pub trait StampLaw {
-    /// Folds the stamp of a further data packet into one that is not yet acknowledged, when one ack answers several
-    /// packets. A header that carries a state keeps the newer; one that carries a change adds up.
+    /// Merges the stamp of a newer data packet into one that is not yet acknowledged, when one ack answers several
+    /// packets. A header that carries a state keeps the newer one; a header that carries changes adds them up.
     #[inline]
     fn merge(pending: &mut Stamp, newer: &Stamp) {
         *pending = *newer;
     }
 
-    /// Whether it tells a flow what no other is told, so that it can be tested whether that one obeys ([`crate::share::police`]).
+    /// Whether the header gives feedback to a single flow, so that a test can show whether the flow obeys
+    /// ([`crate::share::police`]).
     const TESTED: bool = false;
 
-    /// The longest RTT that the header can carry, if that is bounded.
+    /// The longest RTT that the header can carry; `None` if unbounded.
     const LONGEST_RTT: Option<Time> = None;
 
-    /// The round trip that its sender names, if it does.
+    /// The round trip that the header states, if any.
     fn named_rtt(stamp: &Stamp) -> Option<Time> {
         let _ = stamp;
         None
     }
 
-    /// Removes the round trip: to routers the packet is input, and no more.
+    /// Removes the round trip, so that routers count the packet only as input.
     fn forget_rtt(stamp: &mut Stamp) {
         let _ = stamp;
     }
 
-    /// Puts back what [`Self::forget_rtt`] removed from `named`, or [`Self::believe`] changed.
+    /// Restores from `named` the values that [`Self::forget_rtt`] removed or [`Self::believe`] changed.
     fn recall(stamp: &mut Stamp, named: &Stamp) {
         let _ = (stamp, named);
     }
 
-    /// Bounds what a packet of `size` bytes says by what its flow is believed.
+    /// Applies `belief` to the header of a packet of `size` bytes.
     fn believe(stamp: &mut Stamp, size: u32, belief: &Belief) {
         let _ = (stamp, size, belief);
     }
 
-    /// The rate that it tells, where it is one.
+    /// The rate that the header carries as feedback, if any.
     fn told(stamp: &Stamp) -> Option<Rate> {
         let _ = stamp;
         None
     }
 
-    /// A packet of `size` bytes tells its flow no more than a test is to.
+    /// Bounds the feedback in a packet of `size` bytes by a test.
     fn test(stamp: &mut Stamp, size: u32, test: &Told) {
         let _ = (stamp, size, test);
     }

@@ -1,11 +1,11 @@
-//! A sender whose window and rate are told from outside: by a scenario, and in mid-run by whoever steps it.
+//! A sender whose window and rate are set externally: by the scenario, and during a run by the program that steps it.
 //!
 //! ```text
 //!   in flight <= window packets;  a packet each s / rate seconds, where there is a rate
 //! ```
 //!
-//! Neither acks, losses, marks nor timeouts bear on them; losses are repaired by selective acks. It is for what governs flows
-//! without being a law of the registry: a learner, a trace, another simulator. It counts what acks tell, for whoever decides
+//! Acks, losses, marks and timeouts do not change them; losses are repaired by selective acks. The law is for
+//! external control of flows by a learner, a trace or another simulator. It counts acks and marks for that controller
 //! ([`Tally`]).
 
 use crate::sender::{
@@ -34,7 +34,7 @@ impl Default for Params {
     }
 }
 
-/// One flow.
+/// State of one flow.
 #[derive(Clone, Debug)]
 pub struct Sender {
     params: Params,
@@ -46,7 +46,8 @@ impl SenderLaw for Sender {
     type Params = Params;
 
     fn traits(_: &Params) -> SenderTraits {
-        // It answers no mark. Whoever decides is told how many packets were marked (RFC 8257 section 3.2), not only that some were.
+        // The law does not react to marks. The echo per packet tells the controller how many packets were marked (RFC
+        // 8257 section 3.2), not only that some were.
         SenderTraits { told: true, ecn: false, echo: Echo::PerPacket, ..SenderTraits::DEFAULT }
     }
 

@@ -1,8 +1,8 @@
-//! From a tree of values to types, with the key under which something is wrong.
+//! Deserialises types from a tree of values, with errors that name the key.
 //!
-//! What reads text makes a tree of it; parameters of laws and the scenario's types are made of that. Structs are tables and
-//! nothing else: what serde's own buffer for tagged enums and `toml`'s values offer beyond that is most of what a browser would
-//! fetch to read a scenario.
+//! Parsers of text build a tree, from which the parameters of laws and the scenario's types are deserialised. Structs
+//! are always tables. This small deserialiser replaces serde's buffer for tagged enums and `toml`'s values, which
+//! would make up most of the WebAssembly code that reads a scenario.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -22,7 +22,7 @@ pub enum Value {
     Float(f64),
     /// Text.
     String(String),
-    /// Of what no type is made, by its name.
+    /// A value of a kind that no type accepts, such as a date or null, with the kind's name.
     Other(&'static str),
     /// Values in their order.
     Array(Vec<Value>),
@@ -40,7 +40,7 @@ impl Value {
         }
     }
 
-    /// The value under `key`, if it is a table that has it.
+    /// The value under `key`, if this is a table with that key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
@@ -61,17 +61,17 @@ impl Table {
         self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value)
     }
 
-    /// The value under `key`, to be changed.
+    /// The value under `key`, for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.0.iter_mut().find(|(k, _)| k == key).map(|(_, value)| value)
     }
 
-    /// Puts `value` under `key`, in place of what was there.
+    /// Sets the value under `key`.
     pub fn insert(&mut self, key: &str, value: Value) {
         *self.or_table(key) = value;
     }
 
-    /// The value under `key`: a new table where there was none.
+    /// The value under `key`; inserts an empty table if there is none.
     pub fn or_table(&mut self, key: &str) -> &mut Value {
         let at = self.0.iter().position(|(k, _)| k == key).unwrap_or_else(|| {
             self.0.push((key.to_owned(), Value::Table(Self::default())));
@@ -80,7 +80,7 @@ impl Table {
         &mut self.0[at].1
     }
 
-    /// Takes the value under `key` out.
+    /// Removes and returns the value under `key`.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         let at = self.0.iter().position(|(k, _)| k == key)?;
         Some(self.0.remove(at).1)
@@ -101,7 +101,7 @@ impl IntoIterator for Table {
     }
 }
 
-/// JSON's null, by its name.
+/// JSON's null.
 const NULL: Value = Value::Other("null");
 
 impl<'de> Deserialize<'de> for Value {
@@ -147,10 +147,9 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// A table of what a map has. A key whose value is null is not given: Python's `None`.
+/// Builds a table from a map. A key whose value is null, Python's `None`, counts as absent.
 ///
-/// # Errors
-/// What cannot be a value.
+/// # Errors The map's first entry that cannot be a value.
 pub fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Table, A::Error> {
     let mut table = Vec::new();
     while let Some((key, value)) = map.next_entry()? {
@@ -161,7 +160,7 @@ pub fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Table, A::Error> {
     Ok(Table(table))
 }
 
-/// What is wrong, and where. Boxed, as every type that is made of a tree has a result as large as this.
+/// A message and the key it refers to. Boxed, because every deserialised type has a result of at least this size.
 #[derive(Debug)]
 pub struct Error(Box<Wrong>);
 
@@ -173,7 +172,7 @@ struct Wrong {
 }
 
 impl Error {
-    // Apart from what is made again for each type.
+    // Not inlined, so that generic code does not repeat it for each type.
     #[cold]
     #[inline(never)]
     fn under(mut self, key: &str) -> Self {
@@ -188,14 +187,14 @@ impl Error {
         self
     }
 
-    /// The key, such as `flows[0].rate`; empty for the whole.
+    /// The key, such as `flows[0].rate`; empty for the whole tree.
     #[must_use]
     pub fn key(&self) -> String {
         let key: String = self.0.path.iter().rev().map(String::as_str).collect();
         key.strip_prefix('.').map_or(key.clone(), str::to_owned)
     }
 
-    /// What is wrong.
+    /// The message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
@@ -216,12 +215,12 @@ impl de::Error for Error {
     }
 }
 
-/// A value to be made a type.
+/// A deserialiser of a value.
 #[derive(Clone, Copy)]
 pub struct Tree<'a>(pub &'a Value);
 
 impl Tree<'_> {
-    /// What it is, for who expected something else.
+    /// The kind of the value, for error messages.
     #[must_use]
     pub fn unexpected(&self) -> Unexpected<'_> {
         match self.0 {
@@ -399,7 +398,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
 
 struct Entries<'a> {
     entries: std::slice::Iter<'a, (String, Value)>,
-    /// The one whose key was handed out last.
+    /// The entry whose key was returned last.
     now: Option<&'a (String, Value)>,
 }
 

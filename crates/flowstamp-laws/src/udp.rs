@@ -1,7 +1,7 @@
-//! What sends what its application produces whatever the network says, as UDP lets it.
+//! UDP: sends what its application produces, without congestion control.
 //!
 //! ```text
-//!   what the application produces leaves; nothing is acknowledged, nothing is sent again, nothing bears on it
+//!   packets leave as the application produces them; they are not acknowledged and not retransmitted
 //! ```
 
 use crate::sender::{Ack, Congestion, FlowView, Recovery, SenderLaw, SenderTraits};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Params {}
 
-/// One flow.
+/// State of one flow.
 #[derive(Clone, Debug)]
 pub struct Sender {
     packet_bytes: f64,
@@ -25,7 +25,7 @@ impl SenderLaw for Sender {
     type Params = Params;
 
     fn traits(_: &Params) -> SenderTraits {
-        // Its recovery is never asked for.
+        // The transport never uses this recovery, because datagrams are not repaired.
         SenderTraits { recovery: Recovery::Count, datagrams: true, ecn: false, ..SenderTraits::DEFAULT }
     }
 

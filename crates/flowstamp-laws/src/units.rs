@@ -1,11 +1,10 @@
-//! Time, Rate, Bytes and Ratio: quantities that cannot be mixed up, and their one textual form.
+//! Time, Rate, Bytes and Ratio: distinct types for quantities, each with one textual form.
 //!
-//! One type serves instants and durations: [`Time`], a count of picoseconds. Picoseconds because the fastest
-//! link of the published figures carries 4 Gb/s and the laws are tested to 400 Gb/s, where a 40-byte ack lasts
-//! 0.8 ns: nanoseconds would round every transmission, and a `u64` of picoseconds still spans 213 days.
+//! [`Time`], a count of picoseconds, serves as instant and as duration. Nanoseconds would round every transmission:
+//! the laws are tested up to 400 Gb/s, where a 40-byte ack lasts 0.8 ns. A `u64` of picoseconds still spans 213 days.
 //!
-//! Text is parsed strictly, as users write it: `45Mbps`, `40ms`, `1.5KiB`, `2%`. Bits are decimal. A bare number
-//! has no unit and is refused; so is `mbps`, which could mean millibits or megabytes, with a hint at what was meant.
+//! Parsing is strict: `45Mbps`, `40ms`, `1.5KiB`, `2%`. Prefixes of bits are decimal. A number without a unit is
+//! refused. So is `mbps`, which could mean millibits or megabytes, with a hint at the right unit.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -23,7 +22,7 @@ pub struct Time(u64);
 impl Time {
     /// The start of a run; an empty duration.
     pub const ZERO: Self = Self(0);
-    /// Never.
+    /// An instant that never comes.
     pub const MAX: Self = Self(u64::MAX);
 
     /// From picoseconds.
@@ -54,7 +53,7 @@ impl Time {
     /// From seconds, rounded to the nearest picosecond. Negative and NaN give zero, too large gives [`Time::MAX`].
     #[must_use]
     pub fn from_secs_f64(s: f64) -> Self {
-        // `as` saturates and maps NaN to 0, which is what is wanted here.
+        // `as` saturates and maps NaN to 0, as the doc comment promises.
         Self((s * PS_PER_SEC as f64 + 0.5) as u64)
     }
     /// In picoseconds.
@@ -86,7 +85,7 @@ impl Time {
 
 impl Add for Time {
     type Output = Self;
-    /// At most [`Time::MAX`], which is never: what lies beyond the end of time must not wrap to its start.
+    /// Saturates at [`Time::MAX`], which means never: an overflow must not wrap to the start.
     fn add(self, o: Self) -> Self {
         self.saturating_add(o)
     }
@@ -158,7 +157,7 @@ impl Rate {
     pub const fn bytes_per_sec(self) -> f64 {
         self.0 / 8.0
     }
-    /// How long `size` lasts at this rate, [`Time::MAX`] at rate zero.
+    /// Transmission time of `size` at this rate; [`Time::MAX`] at rate zero.
     #[must_use]
     pub fn tx_time(self, size: Bytes) -> Time {
         if self.0 > 0.0 {
@@ -214,17 +213,17 @@ impl Add for Bytes {
     }
 }
 
-/// How much waits, or shall: in packets of any size or in bytes. Finite and not negative.
+/// An actual or wanted queue length: in packets of any size, or in bytes. Finite and not negative.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum QueueLength {
-    /// Packets; on average, so that parts of one make sense.
+    /// Packets; an average, so that fractions make sense.
     Packets(f64),
     /// Bytes.
     Bytes(Bytes),
 }
 
 impl QueueLength {
-    /// Whether it is above zero.
+    /// Whether the length is above zero.
     #[must_use]
     pub fn is_positive(&self) -> bool {
         match self {
@@ -423,7 +422,7 @@ impl fmt::Display for Time {
         if self.0 == 0 {
             return f.write_str("0s");
         }
-        // Minutes and hours are for reading in, not for reading out.
+        // Minutes and hours are accepted as input, but not written.
         show_exact(f, self.0, &TIME_UNITS[..5])
     }
 }
