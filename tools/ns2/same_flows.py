@@ -290,7 +290,7 @@ def main() -> int:
     sets = [(key, value) for key, _, value in (text.partition("=") for text in arguments.set)]
     ours = finished(arguments.figure, arguments.run, sets, arguments.seed)
     spec = load(arguments.figure)
-    group, name = arguments.group or spec.group, spec.links[0]
+    group, name = arguments.group or spec.measure.group, spec.measure.links[0]
     if group not in ours.times.groups:
         raise FlowstampError(f"no flow of the run has the group {group}; there are {', '.join(ours.times.groups)}")
     theirs, summary = ns2_times(ours, {k: v for k, _, v in (text.partition("=") for text in arguments.ns2)})
@@ -298,7 +298,7 @@ def main() -> int:
 
     link = ours.summary["links"][name]
     print(f"utilisation   {link['utilization']:9.3f} {summary['utilization']:9.3f}   Flowstamp, ns-2")
-    for of, theirs_bytes in zip(spec.links, summary["hop_queue_bytes"], strict=False):
+    for of, theirs_bytes in zip(spec.measure.links, summary["hop_queue_bytes"], strict=False):
         ours_bytes = ours.summary["links"][of]["mean_queue_bytes"]
         print(f"mean queue kB {ours_bytes / 1e3:9.1f} {theirs_bytes / 1e3:9.1f}" + (f"   {of}" * (of != name)))
     print(f"drops         {ours.drops(name):9.0f} {summary['drops']:9d}")

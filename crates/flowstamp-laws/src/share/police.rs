@@ -31,15 +31,13 @@
 //! **Probation** follows isolation. The flow keeps its limits until its next tests. Two passes set it free, and a
 //! failure isolates it again. A flow that has become light leaves probation with one failure on record.
 //!
-//! A flow is **proven** by one pass, or by four if the link dropped packets during the tests. With RCP, four watches
-//! at the rate that it was told also prove it. A failure removes the proof. A link in [`Trouble`] drops packets
-//! continually. On such a link an unproven flow may send at `heavy`, and goes on probation if it sends more. A
-//! [`Belief`] bounds the values in a flow's headers.
+//! A flow is **proven** by one pass, or by four if the link dropped packets during the tests. With RCP, four watches at the rate that
+//! it was told also prove it. A failure removes the proof. A link in [`Trouble`] drops packets continually. On such a link an unproven
+//! flow may send at `heavy`, and goes on probation if it sends more. A [`Belief`] bounds the values in a flow's headers.
 //!
 //! A flow's headers state its round trip, and an attacker may spoof packets with another one. T is the longest round
 //! trip stated in two watches, so that a few packets with too short a value do not cause an early verdict. T does not
-//! change during a test. It is between 10 ms and 2 s, or one second where no packet states one. Two tests at the
-//! longest T take 18 s.
+//! change during a test. It is between 10 ms and 2 s, or one second where no packet states one. Two tests at the longest T take 18 s.
 //!
 //! Deviations (paper says / we do / because):
 //! 1. The router tests a flow that it suspects / a flow is suspect above a given rate, and with RCP only above the
@@ -53,18 +51,15 @@
 //! 5. Nothing on several suspects / a few flows of each source are tested at a time, by [`Packet::free`] and
 //!    [`Flow::test_time`] / many flows that halve at once leave the link under-used. With one test for all sources, a
 //!    flow that states long round trips would block the tests of others.
-//! 6. Isolation has no end / it ends, and probation follows / a flow's ports and addresses may belong to another flow
-//!    by then.
+//! 6. Isolation has no end / it ends, and probation follows / a flow's ports and addresses may pass to another flow.
 //! 7. A flow passes if its window has fallen / it passes only if its rate is also at least a quarter of r_0 and none
-//!    of its packets was held back / a flow that pauses because of its own losses has not obeyed, and would pass by
-//!    chance.
+//!    of its packets was held back / a flow that pauses because of its own losses has not obeyed, and would pass by chance.
 //! 8. Nothing on how much an isolated flow may send / half of its rate, halved again while the link drops packets /
 //!    half of a flow at twice the link's rate still fills the link.
 //! 9. Packets count as their headers state / a flow weighs at most 1.25 times as much as an honest one of its
 //!    measured rate, and its RTT counts as at most four times the longest that proven flows have stated ([`Belief`])
 //!    / a verdict takes seconds, and until then the flow would take as much as it claims.
-//! 10. Only verdicts isolate / on a link in trouble unproven flows are limited too / a flow that states 2 s is judged
-//!     only after 18 s.
+//! 10. Only verdicts isolate / on a link in trouble unproven flows are limited too / the verdict on a flow that states 2 s takes 18 s.
 
 use crate::Refused;
 pub use crate::stamp::{Belief, Told};
