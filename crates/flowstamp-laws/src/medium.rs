@@ -153,11 +153,11 @@ mod tests {
         assert_eq!(s.finish(Time::ZERO, 1500), Time::from_millis(1));
         assert_eq!(s.finish(Time::from_millis(1), 1500), Time::from_millis(2));
         assert_eq!(s.finish(Time::from_millis(2), 3000), Time::from_millis(4));
-        // Two half packets share an opportunity, a third waits.
+        // Two half packets share an opportunity; a third one waits for the next.
         assert_eq!(s.finish(Time::from_millis(4), 750), Time::from_millis(5));
         assert_eq!(s.finish(Time::from_millis(5), 750), Time::from_millis(5));
         assert_eq!(s.finish(Time::from_millis(5), 750), Time::from_millis(6));
-        // An opportunity that nobody waits for is lost.
+        // An opportunity is lost if no packet waits for it.
         assert_eq!(s.finish(Time::from_ps(Time::from_secs(9).as_ps() + 1), 100), Time::from_millis(9001));
     }
 
@@ -167,7 +167,7 @@ mod tests {
             [(0, 0.0), (1, 10.0), (2, 2.0)].map(|(s, mbps)| (Time::from_secs(s), Rate::from_mbps(mbps)));
         let mean = Capacity::Steps(steps.into()).mean_of_run(Time::from_secs(4));
         assert!((mean.bps() / 3.5e6 - 1.0).abs() < 1e-12, "{mean}"); // (0 + 10 + 2 * 2) / 4 Mb/s
-        // Two packets each second, whose first comes after a run of 0.3 s.
+        // A trace of two packets per second, the first of which comes after a run of 0.3 s.
         let late = Capacity::Trace(Box::new(Trace::new(&[500, 1000])), Time::from_millis(100));
         for ms in [300, 999, 60_000] {
             assert!((late.mean_of_run(Time::from_millis(ms)).bps() / 24e3 - 1.0).abs() < 1e-12);

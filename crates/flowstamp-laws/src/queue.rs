@@ -122,7 +122,7 @@ pub enum Verdict {
 /// The parameter of a queue law that stands for the flows' RTT.
 #[derive(Debug)]
 pub struct TimeConstant<'a> {
-    /// Its name.
+    /// The parameter's name.
     pub name: &'static str,
     /// Value from the scenario, if it sets one.
     pub value: &'a mut Option<Time>,
@@ -136,7 +136,7 @@ pub struct TimeConstant<'a> {
 /// its transmission could begin, if the law hears of departures. On an idle link that is at once. If `on_departure`
 /// drops a packet, it is called for the next one at the same instant.
 pub trait QueueLaw: Sized {
-    /// What the scenario may set.
+    /// Parameters that a scenario may set.
     type Params: Default;
 
     /// Events that the law hears in addition to arrivals.

@@ -164,7 +164,7 @@ pub enum LinkChange<'a, P> {
 /// Order of calls for one packet: `on_arrival` when it reaches the output queue, whether or not it is then dropped;
 /// `on_departure` when its transmission starts, only for data packets with this law's header.
 pub trait RouterLaw: Sized {
-    /// What the scenario may set.
+    /// Parameters that a scenario may set.
     type Params: Default;
 
     /// Static properties of the law with these parameters.

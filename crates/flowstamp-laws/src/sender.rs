@@ -334,7 +334,7 @@ pub struct Report {
 
 /// A window or rate law. It hears of acks and losses, and sets the window. It has no clock and does no I/O.
 pub trait SenderLaw: Sized {
-    /// What the scenario may set.
+    /// Parameters that a scenario may set.
     type Params: Default;
 
     /// Static properties of the law with these parameters.

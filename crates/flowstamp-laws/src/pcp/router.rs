@@ -236,7 +236,7 @@ impl Router {
         self.params.control_interval.map(Time::as_secs_f64).or(self.found)
     }
 
-    /// What this control interval may still give and take, in bytes: the rest of TPF and TNF.
+    /// The rest of TPF and TNF: how much this control interval may still give and take, in bytes.
     #[must_use]
     pub fn pools(&self) -> (f64, f64) {
         (self.decision.left_positive, self.decision.left_negative)

@@ -83,7 +83,7 @@ pub(super) fn time_constant(interval: &mut Option<Time>) -> Option<TimeConstant<
     Some(TimeConstant { name: "interval", value: interval, usual_for })
 }
 
-/// What happened to the previous packet.
+/// Fate of the previous packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     /// It was sent.

@@ -116,7 +116,7 @@ pub type Cubic = Window<Curve>;
 struct Epoch {
     /// Time at which `t = 0`.
     start: Time,
-    /// In seconds.
+    /// `K` in seconds.
     k: f64,
     /// `W_max`, or the window at `t = 0` if that is more.
     origin: f64,

@@ -34,7 +34,7 @@ pub struct Limits {
 
 /// Defines how a window grows in congestion avoidance and what a loss leaves of it. Windows are in bytes.
 pub trait Growth: Sized {
-    /// What the scenario may set.
+    /// Parameters that a scenario may set.
     type Params: Default;
 
     /// Static properties of the law with these parameters.

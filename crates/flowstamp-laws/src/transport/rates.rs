@@ -10,7 +10,7 @@
 //!                      interval  = max(P.sent - P.first_sent, now - P.delivered_time)
 //!                      C.first_sent = P.sent, C.delivered_time = now
 //!                      no sample from an interval below the least RTT
-//! nothing to send:     C.app_limited = C.delivered + in flight, until so many are delivered          section 3.4
+//! nothing to send:     C.app_limited = C.delivered + in flight, until this many are delivered         section 3.4
 //!
 //! a packet P leaves:   P.tx_in_flight = in flight with it, P.lost = C.lost                           draft-ietf-ccwg-bbr 4.1.2.2
 //! P is found lost:     C.lost += 1; the law is told P.tx_in_flight and C.lost - P.lost                                   5.5.10.2

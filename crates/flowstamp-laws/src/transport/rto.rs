@@ -148,7 +148,7 @@ mod tests {
         RttEstimator::new(Time::from_secs(1), Time::from_millis(1), Time::from_secs(60))
     }
 
-    /// RFC 6298 section 2 in plain numbers, one sample per round trip.
+    /// Follows RFC 6298 section 2 step by step with one sample per round trip.
     #[test]
     fn one_sample_per_round_trip_is_rfc_6298() {
         let mut e = estimator();
@@ -169,7 +169,8 @@ mod tests {
         assert_eq!(e.min_rtt(), Time::from_millis(80));
     }
 
-    /// ns-2's numbers: 80 ms by a clock of 100 ms are one tick or, over no edge, still one; 130 ms are one or two.
+    /// ns-2's numbers: with a clock of 100 ms, 80 ms measure one tick even without a clock edge, and 130 ms measure
+    /// one or two.
     #[test]
     fn a_coarse_clock_tells_ticks() {
         let ms = Time::from_millis;
@@ -186,11 +187,11 @@ mod tests {
         }
         assert_eq!(e.rto(), ms(200));
         e.sample(ms(200), true);
-        // SRTT 112.5 ms, deviation 25 ms and what was left of it: 212.5 and a little, cut off.
+        // SRTT is 112.5 ms, plus four times the RTTVAR: slightly above 212.5 ms, rounded down to ticks.
         assert_eq!(e.rto(), ms(200));
     }
 
-    /// RFC 6298 (2.3) and (2.4) where RTTVAR is zero: max(min_rto, SRTT + G), whatever the scale of the path.
+    /// Checks RFC 6298 (2.3) and (2.4) where RTTVAR is zero: max(min_rto, SRTT + G), at any scale of the path.
     #[test]
     fn a_constant_path_keeps_the_stated_granularity_and_no_other() {
         let settled = |rtt: Time, min_rto: Time, tick: Option<Time>| {
@@ -208,7 +209,7 @@ mod tests {
             (ms(100), ms(2), Some(ms(10)), ms(110)),
         ] {
             let settled = settled(rtt, min_rto, tick);
-            // RTTVAR is cut off in picoseconds and stays below 4 of them.
+            // RTTVAR is rounded down to picoseconds and stays below 4 ps.
             assert!(
                 settled.saturating_sub(rto) <= Time::from_ps(12),
                 "{rtt}, {min_rto}: {settled}, not {rto}"
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn many_samples_in_a_round_trip_do_not_wash_out_its_variation() {
-        // A queue that swings by 40 ms each round trip, sampled a thousand times in it.
+        // A queue that swings by 40 ms each round trip, with a thousand samples per round trip.
         let mut e = estimator();
         for _ in 0..50 {
             for i in 0..1000u64 {

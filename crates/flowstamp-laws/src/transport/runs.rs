@@ -242,7 +242,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against an ordered set: fills of absent ranges and moves of the base, near word and ring borders.
+        /// Compares with an ordered set: fills of absent ranges and moves of the base, near word and ring borders.
         #[test]
         fn agrees_with_a_plain_set(
             start in 0u32..200,

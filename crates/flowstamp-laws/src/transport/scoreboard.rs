@@ -202,14 +202,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// RFC 6675 packet by packet, with nothing kept that could be computed.
+    /// A reference: RFC 6675 packet by packet, without derived state.
     struct Naive {
         una: u32,
         high: u32,
         sacked: Vec<bool>,
         /// HighRxt + 1.
         hi_rxt: u32,
-        /// After a timeout all below is lost.
+        /// All packets below it are lost, after a timeout.
         all_lost_below: u32,
     }
 
@@ -264,7 +264,7 @@ mod tests {
                     Step::Send(n) => naive.high += n,
                     Step::Ack(advance, blocks) => {
                         let una = naive.una;
-                        // A receiver acknowledges over what it reported.
+                        // A receiver's cumulative ack covers the runs that it reported.
                         let mut cumulative = (una + advance).min(naive.high);
                         let blocks: Vec<_> = blocks
                             .into_iter()

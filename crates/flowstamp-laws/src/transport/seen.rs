@@ -52,7 +52,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Against a set of all numbers, over a wrap, with gaps from none to more than are remembered.
+        /// Compares with a set of all numbers across a wrap, with gaps from zero to more than the window.
         #[test]
         fn a_number_is_new_once(
             start in prop::sample::select(vec![0u32, 1, 70, u32::MAX - 300]),

@@ -194,7 +194,7 @@ pub struct Router<E> {
 }
 
 impl<E: Encoding> Router<E> {
-    /// What this interval may still give and take, in bytes/s: the residues.
+    /// The residues: how much this interval may still give and take, in bytes/s.
     #[must_use]
     pub fn residues(&self) -> (f64, f64) {
         self.shares.residues()

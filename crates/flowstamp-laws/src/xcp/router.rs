@@ -158,7 +158,7 @@ impl Params {
 }
 
 impl<E: Encoding> Router<E> {
-    /// What this interval may still give and take, in bytes/s: the residues.
+    /// The residues: how much this interval may still give and take, in bytes/s.
     #[must_use]
     pub fn residues(&self) -> (f64, f64) {
         self.shares.residues()

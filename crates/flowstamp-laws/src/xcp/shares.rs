@@ -157,7 +157,7 @@ impl<E: Encoding> Shares<E> {
         }
     }
 
-    /// What this interval may still give and take, in bytes/s: the residues.
+    /// The residues: how much this interval may still give and take, in bytes/s.
     #[must_use]
     pub fn residues(&self) -> (f64, f64) {
         (self.residue_pos, self.residue_neg)

@@ -1,15 +1,15 @@
-//! What acks say of the path (section 5.5), and the states before the cycle.
+//! Updates of the path model by acks (section 5.5), and the states before ProbeBW's cycle.
 
 use super::{Bbr3, Repair, State};
 use crate::sender::Ack;
 use crate::units::Time;
 
-/// Round trips in which the rate did not grow by a quarter, after which the pipe is full (section 5.3.1.2).
+/// The pipe is full after this many round trips in which the rate grew by less than a quarter (section 5.3.1.2).
 const FULL_ROUNDS: u8 = 3;
-/// Round trips after which Drain is over at the latest (section 5.3.2).
+/// Longest duration of Drain in round trips (section 5.3.2).
 const DRAIN_ROUNDS: u32 = 3;
 
-/// What acks say of the path (section 5.5).
+/// Updates of the path model by acks (section 5.5).
 impl Bbr3 {
     /// Sections 5.5.10.3 and 5.5.5.
     pub(super) fn update_signals(&mut self, ack: &Ack<'_>) {
@@ -69,7 +69,7 @@ impl Bbr3 {
         self.full_bw_reached |= self.full_bw_now;
     }
 
-    /// Section 5.3.1.3, at the first ack of what left after a round trip's first loss was found.
+    /// Section 5.3.1.3, at the first ack of a packet that left after the first loss of a round trip was found.
     pub(super) fn check_startup_done(&mut self) {
         let recovering = self.repair == Repair::Recovery;
         let enough = self.loss_ranges >= if self.selective { self.params.startup_losses } else { 1 };
