@@ -8,8 +8,8 @@
 //! timeout:           ssthresh as after a loss, cwnd = 1 packet                        section 3.1
 //! ```
 //!
-//! A [`Growth`] law defines the step, and the window that a loss, a mark or a timeout leaves. All laws share these
-//! deviations:
+//! A [`Growth`] law defines the step, and the window that a loss, a mark or a timeout leaves. Deviations, which all
+//! laws share:
 //!
 //! 1. RFC 5681 eq. 4 applies to the packets in flight. We apply it to the lesser of these and the window: just after
 //!    a reduction more is in flight than the window allows, and a second loss must not raise the window.
