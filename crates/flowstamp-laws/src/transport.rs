@@ -6,14 +6,14 @@
 //! ```text
 //! while (flight + 1) * packet <= limit + inflation * packet
 //!
-//!                    third duplicate ack                 all that was outstanding is acknowledged
+//!                    third duplicate ack                 all outstanding packets are acknowledged
 //!         +------+ ------------------------> +----------+ -------------------------------------> +------+
-//!         | Open |      on_loss(flight)      | Recovery |  (Reno: any new ack)                   | Open |
+//!         | Open |     Congestion::Loss      | Recovery |  (Reno: any new ack)                   | Open |
 //!         +------+ <--+                      +----------+                                        +------+
 //!            | timer  | all acknowledged       | timer
 //!            v        |                        v
-//!         +----------------------------------------+   on_timeout(flight), RTO doubled
-//!         | Loss: resend from the cumulative ack   |   Reno, NewReno: all of it; Sack: what is not sacked
+//!         +----------------------------------------+   Congestion::Timeout, RTO doubled
+//!         | Loss: resend from the cumulative ack   |   Reno, NewReno: all packets; Sack: unsacked ones
 //!         +----------------------------------------+
 //! ```
 //!
@@ -26,10 +26,10 @@
 //!   see [`count`].
 //! - Limited transmit (RFC 3042): each of the first two duplicate acks releases a new packet. This also holds after a
 //!   recovery or a timeout, once go-back-N has resent everything.
-//! - ECN (RFC 3168 section 6.1.2): an echo reduces the window once per window of data (`on_mark`); the next new
-//!   packet has CWR. Retransmissions are not ECN-capable (section 6.1.5). With an echo per packet (RFC 8257) each ack
-//!   tells the law how many packets were marked, and `on_mark` follows as well; the law decides whether such an ack
-//!   opens the window.
+//! - ECN (RFC 3168 section 6.1.2): an echo reduces the window once per window of data ([`Congestion::Mark`]); the
+//!   next new packet has CWR. Retransmissions are not ECN-capable (section 6.1.5). With an echo per packet (RFC 8257)
+//!   each ack tells the law how many packets were marked, and [`Congestion::Mark`] follows as well; the law decides
+//!   whether such an ack opens the window.
 //!
 //! Deviations:
 //!
@@ -54,9 +54,9 @@
 //! 8. RFC 5681 section 4.1 restarts an idle sender from the initial window. We do not, because laws other than TCP's
 //!    share this code.
 //! 9. Sequence numbers do not wrap: a flow ends at 2^32 - 1 packets.
-//! 10. RFC 3168 section 6.1.2 sets CWR on the first new data packet after a reduction. After a timeout we set it on the
-//!     first packet of any kind, as ns-2 does: a sender that goes back N sends nothing new for as many round trips as
-//!     the window had packets, and until then the receiver's echoes would keep its window at one packet.
+//! 10. RFC 3168 section 6.1.2 sets CWR on the first new data packet after a reduction. After a timeout we set it on
+//!     the first packet of any kind, as ns-2 does. A go-back-N sender sends nothing new for as many round trips as
+//!     the window had packets. Until then the receiver's echoes would keep its window at one packet.
 
 pub mod count;
 mod params;

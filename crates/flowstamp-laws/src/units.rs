@@ -392,8 +392,8 @@ impl FromStr for Ratio {
     }
 }
 
-/// Writes `value` with the largest unit that leaves a number of at least one and from which the text parses back to the same
-/// bits: 8.3 times 10^9 is not 8300 times 10^6.
+/// Writes `value` in the largest unit that gives a number of at least one and parses back to the same bits. 8.3 times
+/// 10^9 is not 8300 times 10^6.
 fn show(f: &mut fmt::Formatter<'_>, value: f64, units: &[(&str, f64)]) -> fmt::Result {
     let (name, factor) = units
         .iter()

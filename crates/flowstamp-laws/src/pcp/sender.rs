@@ -10,8 +10,8 @@
 //!   loss: cwnd / 2, timeout: s                                section 3.4: as TCP's
 //! ```
 //!
-//! With [`Params::negotiate`] the flow opens with a packet that asks for PCP, and becomes a TCP for the rest of its life where
-//! its receiver or a router on its path does not know PCP (section 4.1): [`crate::negotiation`].
+//! With [`Params::negotiate`] the flow opens with a packet that asks for PCP. If its receiver or a router on its path
+//! does not support PCP, the flow becomes a TCP for the rest of its life (section 4.1): [`crate::negotiation`].
 //!
 //! Deviations (paper says / we do / because):
 //! 1. Feedback applies whenever an ack arrives / in fast recovery only decreases apply / the sender reacts to a loss

@@ -2,7 +2,7 @@
 //! (Kunniyur & Srikant, SIGCOMM 2001 and IEEE/ACM Transactions on Networking 12(2), 2004).
 //!
 //! ```text
-//! each packet of b bytes, t - s after the one before, with the capacity C and the buffer B:
+//! each packet of b bytes, t - s after the previous one, with the capacity C and the buffer B:
 //!   VQ  = max(0, VQ - C~ (t - s))                         length of the virtual queue
 //!   VQ + b > B: marked, or dropped if not ECN-capable;    else VQ = VQ + b
 //!   C~  = max(min(C~ + alpha gamma C (t - s), C) - alpha b, 0)        the same as dC~/dt = alpha (gamma C - lambda)

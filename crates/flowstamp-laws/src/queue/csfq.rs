@@ -2,7 +2,7 @@
 //! its estimated fair rate without per-flow state (Stoica, Shenker & Zhang, SIGCOMM 1998).
 //!
 //! ```text
-//! edge, for each packet of l bytes, T after the one before of its flow:
+//! edge, for each packet of l bytes, T after its flow's previous packet:
 //!   r     = (1 - e^(-T/K)) l/T + e^(-T/K) r              the packet's label
 //! everywhere, with A and F the same averages, over K_alpha, of all arrivals and of admitted packets:
 //!   prob  = max(0, 1 - alpha/label)                      dropped; admitted packets leave with min(label, alpha)

@@ -8,9 +8,9 @@
 //!             drop_batch, from its head
 //!
 //!   dequeue   the first queue of the new ones, or else of the old ones                      section 4.2
-//!             credit <= 0:   credit += quantum, it goes to the end of the old ones, and again
+//!             credit <= 0:   credit += quantum, move it to the end of the old ones, and repeat
 //!             CoDel takes packets from it until one may be sent:  credit -= its size
-//!             nothing left:  a new one goes to the end of the old ones, an old one leaves; and again
+//!             if empty:      move a new one to the end of the old ones, remove an old one, and repeat
 //! ```
 //! An emptied queue leaves the lists, and counts as new with its next packet. A flow that sends less than a quantum
 //! per round therefore never waits behind backlogged flows (section 1.3). Backlogged flows get equal shares of the

@@ -39,9 +39,9 @@
 //!    after the gap. Unlimited probes of C rtt / 40 B flows fill the link by themselves, and then no flow ever ends.
 //! 3. The rate has to show "a corresponding decrease" / it has to fall below 0.9 of the highest rate at the start of
 //!    the last four round trips / the thesis names no threshold. A queue of one round trip lowers R by about the
-//!    share beta/2 in each round trip, another router's rate varies by a few percent, and a flow of a few packets per
-//!    RTT learns of a loss late. Where the buffer is at most a tenth of the bandwidth-delay product, a smaller
-//!    decrease may drain it, and flows behind RCP routers switch too.
+//!    share beta/2 in each round trip. Another router's rate varies by a few percent. A flow of a few packets per RTT
+//!    learns of a loss late. Where the buffer is at most a tenth of the bandwidth-delay product, a smaller decrease
+//!    may drain it, and flows behind RCP routers switch too.
 //! 4. Nothing on the window after the switch / it is RCP's, reduced as by TCP on a loss / both signs mean that a
 //!    queue is full.
 //! 5. The handshake carries the desired rate / with the switch, it asks for the largest possible rate, whatever the

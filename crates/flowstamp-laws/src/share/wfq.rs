@@ -7,8 +7,8 @@
 //!
 //! Deviations:
 //! 1. Parekh and Gallager's virtual time follows a fluid server. We take the tag in transmission (self-clocked fair
-//!    queueing, Golestani 1994): it does not need the capacity, which may vary, and two backlogged classes stay
-//!    within `L/w_1 + L/w_2` of each other for packets of at most `L`.
+//!    queueing, Golestani 1994). It does not need the capacity, which may vary. Two backlogged classes stay within
+//!    `L/w_1 + L/w_2` of each other for packets of at most `L`.
 //! 2. A packet keeps its tag from the weights at its arrival.
 
 use std::collections::VecDeque;

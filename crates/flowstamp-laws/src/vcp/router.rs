@@ -7,7 +7,7 @@
 //!   lambda = bytes that arrived in t_rho                            R.1
 //!   q~     = (1 - a) q~ + a q              every t_q                R.2, a = 1/8
 //!   rho    = (lambda + k_q q~) / (gamma C t_rho)   every t_rho      eq. 1, R.3
-//!   code in packet = max(it, code(rho))                             R.4, unless it is 00
+//!   packet's code = max(packet's code, code(rho))                   R.4, unless it is 00
 //! ```
 //!
 //! TCP sources take code 11 as congestion experienced, and all other codes as no mark (section VI-C). With

@@ -42,7 +42,7 @@
 //!    buffer in packets counts as that many full packets.
 //! 5. `tau = (1 - w)^n`, 0.178 for `n = 6` / ours is a billionth larger / from a queue at `kappa`, `n` intervals
 //!    without a queue lead exactly to this threshold, and not below it.
-//! 6. `beta` is 0.2263 here and 0.226 in Katabi 2002 / 0.2263 / `chi` follows from it.
+//! 6. The paper has a `beta` of 0.2263, Katabi 2002 of 0.226 / 0.2263 / `chi` follows from it.
 
 use super::header::Encoding;
 use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight, check_times};

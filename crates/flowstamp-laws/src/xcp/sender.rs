@@ -12,8 +12,8 @@
 //! proportional to the price. The sender reacts to losses as TCP does (section 3.3): it halves the window, or sets it
 //! to one packet at a timeout.
 //!
-//! With [`Params::negotiate`] the flow opens with a packet that asks for XCP, and becomes a TCP for the rest of its life where
-//! its receiver or a router on its path does not know XCP (section 8.2): [`crate::negotiation`].
+//! With [`Params::negotiate`] the flow opens with a packet that asks for XCP. If its receiver or a router on its path
+//! does not support XCP, the flow becomes a TCP for the rest of its life (section 8.2): [`crate::negotiation`].
 //!
 //! Deviations (paper says / we do / because):
 //! 1. Feedback applies whenever a new ack arrives / in fast recovery only decreases apply / the Internet-Draft has

@@ -46,8 +46,7 @@
 //! 6. Section 4.3.4.4 paces at `btl_bw` when sending begins again after an idle time / the pace stays that of the
 //!    phase; the first ack after it does not begin `ProbeRtt` / a law is not told when sending begins, and an idle
 //!    pipe is empty, so its RTT needs no probe.
-//! 7. Marks do not exist for the draft / they are ignored / version 1 goes by rate and
-//!    round-trip time alone.
+//! 7. The draft has no marks / marks are ignored / version 1 uses rate and round-trip time alone.
 //! 8. Section 4.1.2 has a window of 10 s / 10 round trips where that is longer, unless a parameter sets it / at a
 //!    round trip of 6 s a flow would be in ProbeRTT most of the time.
 

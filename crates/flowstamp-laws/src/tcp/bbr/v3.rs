@@ -11,7 +11,7 @@
 //! window = cwnd_gain bdp + extra_acked, by what is delivered towards it; 4 packets at least,     section 5.6.4.6
 //!          at most inflight_shortterm and, from Down on, inflight_longterm               section 5.6.4.7
 //!          (in Cruise and ProbeRtt 85% of that)
-//! extra_acked = most that was acknowledged beyond bw times its time, of 10 round trips     section 5.5.9: in Startup of 1
+//! extra_acked = largest excess of acked packets over bw times time, of 10 round trips     section 5.5.9: in Startup of 1
 //!
 //! state     gains       until                                                        then                  sections
 //! Startup   2.77, 2     full, or lossy                                               Drain                 5.3.1
@@ -25,17 +25,17 @@
 //!           from any state, where the least round-trip time was not seen lower for 5 s
 //!
 //! time to probe: 2 s to 3 s, or min(bdp in packets, 62 or 63) round trips, since Down began           section 5.3.3.8.2
-//! full:      3 round trips, not limited by the application, that did not bring a quarter more         section 5.3.1.2
+//! full:      3 round trips, not application-limited, whose rate grew by less than a quarter           section 5.3.1.2
 //! lossy:     in recovery for a round trip, in which more than 2% of a flight and 6 ranges             section 5.3.1.3
 //!            or more were lost: inflight_longterm = max(bdp, inflight_latest)
 //! too lossy: more than 2% of a flight of Refill or Up was lost:                                       section 5.5.10.2
 //!            inflight_longterm = max(in flight when it was 2%, 0.7 min(bdp, window))
-//! in Up, the window full and at inflight_longterm: that grows by 1, 2, 4, ... packets a round trip    section 5.3.3.9
-//! a round trip with a loss, but in Startup, Refill and Up:                                            section 5.5.10.3
+//! in Up, if the window is full and at inflight_longterm: the bound grows by 1, 2, 4, ... packets/RTT  section 5.3.3.9
+//! a round trip with a loss, except in Startup, Refill and Up:                                         section 5.5.10.3
 //!            bw_shortterm = max(bw_latest, 0.7 bw_shortterm), inflight_shortterm alike;
 //!            Refill and the end of ProbeRtt forget both
-//! a timeout: window = 1 packet; repaired, the window before it                                        section 5.6.4.4
-//! a spurious loss: its changes are undone                                                            section 5.5.11
+//! a timeout: window = 1 packet; after the repair, the earlier window                                  section 5.6.4.4
+//! a spurious loss: its changes are undone                                                             section 5.5.11
 //! ```
 //!
 //! The two gains are the pacing gain and the window gain. After a probe that lost too much, a flow stops its next
