@@ -151,7 +151,7 @@ fn the_table_shows_what_changed() {
         "{:25} {:18} {:>8} {:>12} {:>12} {:>8} {:>8} {:>8} {:>8} {:>10}",
         "# scenario",
         "busiest link",
-        "utilis.",
+        "utilised",
         "mean queue B",
         "p95 queue B",
         "drops",
