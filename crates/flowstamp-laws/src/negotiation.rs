@@ -91,7 +91,10 @@ impl Negotiation {
     /// Turns the flow into a TCP with a window of `window` packets, if an answer's bits show a router without the
     /// protocol. Returns whether it has just done so.
     fn judge(&mut self, now: Time, bits: u16, window: f64) -> bool {
-        if self.fallen.is_some() || FIRST_PTL.saturating_sub(ptl(bits)) == self.hops {
+        // A receiver without the protocol answers with no bits. After a change of route, packets of the longer route count more
+        // routers than the law was told.
+        let all_count = ptl(bits) > 0 && FIRST_PTL.saturating_sub(ptl(bits)) >= self.hops;
+        if self.fallen.is_some() || all_count {
             return false;
         }
         let flow = FlowView { initial_window: window, ..self.flow };

@@ -319,6 +319,29 @@ fn a_run_whose_routes_change_is_a_function_of_its_seed() {
     }
 }
 
+/// All routers of both ways have XCP, so a flow that counts them stays XCP (its section 8.2 falls back if a router has no
+/// XCP), although the ways have two and three of them and packets of both return for a while.
+#[test]
+fn a_way_with_another_number_of_routers_is_no_reason_to_fall_back() {
+    let r = run(r#"
+        duration = "6s"
+        graph.links = [
+            { name = "sa", from = "s", to = "a", rate = "10Mbps", delay = "5ms", router = "xcp" },
+            { name = "at", from = "a", to = "t", rate = "10Mbps", delay = "5ms", router = "xcp" },
+            { name = "sb", from = "s", to = "b", rate = "10Mbps", delay = "10ms", router = "xcp" },
+            { name = "bc", from = "b", to = "c", rate = "10Mbps", delay = "10ms", router = "xcp" },
+            { name = "ct", from = "c", to = "t", rate = "10Mbps", delay = "10ms", router = "xcp" },
+        ]
+        flows = [{ name = "asks", law = { law = "xcp", negotiate = true }, from = "s", to = "t" }]
+        outages = [{ link = "at", from = "2s", until = "4s" }]
+        capture = { packets = 200000 }
+    "#);
+    assert!(on(&r, "ct").len() > 1000, "the flow took the other way");
+    let late = on(&r, "at").into_values().filter(|began| *began > 4.5).count();
+    assert!(late > 1000, "and came back: {late}");
+    assert_eq!(r.summary.flows[0].switched_s.get(), None);
+}
+
 #[test]
 fn outages_that_make_no_sense_are_refused() {
     for (outages, expected) in [

@@ -58,7 +58,7 @@ impl Hosts {
         for flow in &mut self.flows {
             let before = flow.path.data;
             if follow(&mut flow.path) && flow.falls_back && flow.started {
-                // Packets of both routes return for a while: tell the law the smaller number of routers.
+                // Packets of both routes return for a while: tell the law the smaller number of routers. A larger count does no harm.
                 let hops = net.hops(before).min(net.hops(flow.path.data));
                 flow.law.on_change(FlowChange::Hops(hops));
             }
