@@ -52,8 +52,12 @@ struct FallBack {
 #[derive(Clone, Debug)]
 pub struct Negotiation {
     flow: FlowView,
-    /// Number of routers on the flow's data path.
-    hops: u8,
+    /// Number of routers on the flow's data path, once it is known.
+    hops: Option<u8>,
+    /// The number before a change of route. Packets of the old route still return.
+    before: Option<u8>,
+    /// When packets of the old route no longer return; `None` until the first ack after the change.
+    until: Option<Time>,
     fallen: Option<FallBack>,
 }
 
@@ -61,12 +65,13 @@ impl Negotiation {
     /// Creates the state before any answer.
     #[must_use]
     pub const fn new(flow: &FlowView) -> Self {
-        Self { flow: *flow, hops: 0, fallen: None }
+        Self { flow: *flow, hops: None, before: None, until: None, fallen: None }
     }
 
     /// Sets the number of routers on the data path ([`FlowChange::Hops`](crate::sender::FlowChange::Hops)).
     pub const fn passes(&mut self, hops: u8) {
-        self.hops = hops;
+        (self.before, self.until) = (self.hops, None);
+        self.hops = Some(hops);
     }
 
     /// [`SenderLaw::report`].
@@ -89,12 +94,13 @@ impl Negotiation {
     }
 
     /// Turns the flow into a TCP with a window of `window` packets, if an answer's bits show a router without the
-    /// protocol. Returns whether it has just done so.
-    fn judge(&mut self, now: Time, bits: u16, window: f64) -> bool {
-        // A receiver without the protocol answers with no bits. After a change of route, packets of the longer route count more
-        // routers than the law was told.
-        let all_count = ptl(bits) > 0 && FIRST_PTL.saturating_sub(ptl(bits)) >= self.hops;
-        if self.fallen.is_some() || all_count {
+    /// protocol. Returns whether it has just done so. After a change of route, packets of the old route may return for
+    /// the time `wait`.
+    fn judge(&mut self, now: Time, bits: u16, window: f64, wait: Time) -> bool {
+        let counted = Some(FIRST_PTL.saturating_sub(ptl(bits)));
+        let fits = counted == self.hops
+            || (counted == self.before && now <= *self.until.get_or_insert(now.saturating_add(wait)));
+        if self.fallen.is_some() || fits {
             return false;
         }
         let flow = FlowView { initial_window: window, ..self.flow };
@@ -105,7 +111,8 @@ impl Negotiation {
     /// Takes an ack, while the law's window is `cwnd` bytes. Returns whether the flow is a TCP, which has then
     /// handled the ack.
     pub fn on_ack(&mut self, ack: &Ack<'_>, cwnd: f64) -> bool {
-        let just_now = self.judge(ack.now, ack.bits, cwnd / f64::from(self.flow.packet_bytes));
+        // All packets of an old route return within a round trip, and queues on it may delay them.
+        let just_now = self.judge(ack.now, ack.bits, cwnd / f64::from(self.flow.packet_bytes), ack.srtt * 2);
         let Some(tcp) = self.tcp_mut() else { return false };
         if just_now {
             tcp.on_congestion(ack.now, Congestion::Loss { flight: ack.flight }); // deviation 1
@@ -117,6 +124,6 @@ impl Negotiation {
     /// Takes the answer to the opening packet. Returns whether the flow is a TCP.
     pub fn on_answer(&mut self, now: Time, bits: u16) -> bool {
         let window = self.flow.initial_window;
-        self.judge(now, bits, window) || self.fallen.is_some()
+        self.judge(now, bits, window, Time::ZERO) || self.fallen.is_some()
     }
 }

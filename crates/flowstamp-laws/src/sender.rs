@@ -194,7 +194,7 @@ pub struct SenderTraits {
     /// By default a flow opens with a packet without data, whose answer the law needs before the first data leave,
     /// and also ends with one.
     pub handshake: bool,
-    /// Flows work without routers that write into their header where there are none.
+    /// A flow turns into a TCP if a router on its path does not support the law's protocol.
     pub falls_back: bool,
     /// Flows ask whether their receiver supports the law's header, and work without it if not.
     pub asks_receiver: bool,
@@ -291,8 +291,8 @@ pub enum Congestion<'a> {
         /// Packets in flight.
         flight: u32,
     },
-    /// An ECN echo arrived. At most one reduction per window of data, for losses and marks together. It follows the
-    /// ack that carried it.
+    /// An ECN echo arrived. This call follows the ack that carried the echo. Losses and marks together cause at most one
+    /// reduction per window of data.
     Mark {
         /// Packets in flight.
         flight: u32,
@@ -302,8 +302,8 @@ pub enum Congestion<'a> {
         /// Packets in flight.
         flight: u32,
     },
-    /// A packet was found lost, only with [`SenderTraits::delivery_rate`]. This call precedes the ack that showed the
-    /// loss, but follows the timeout that did.
+    /// A packet was found lost, only with [`SenderTraits::delivery_rate`]. If an ack showed the loss, this call comes
+    /// before it. If a timeout did, it comes after.
     Packet(&'a LostPacket),
     /// The losses since the last repair began were spurious: all these packets have arrived. This call precedes the
     /// ack that showed it, and occurs only with [`SenderTraits::delivery_rate`].
@@ -318,8 +318,8 @@ pub enum Congestion<'a> {
 pub enum FlowChange<'a, P> {
     /// New parameters; only with [`SenderTraits::told`].
     Params(&'a P),
-    /// Number of routers of any kind on the data path, as the time to live of returned packets shows; only with
-    /// [`SenderTraits::falls_back`].
+    /// Number of routers of any kind on the data path, which the time to live of returned packets shows: at the start,
+    /// and after a change of route. Only with [`SenderTraits::falls_back`].
     Hops(u8),
 }
 

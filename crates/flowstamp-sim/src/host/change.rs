@@ -30,7 +30,8 @@ impl Hosts {
 
     /// Sets the parameters of a group's law. The law must be one that is told.
     pub fn set_law(&mut self, net: &mut Fabric, group: usize, law: &SenderSpec) {
-        self.groups[group].laws[0].spec = law.clone();
+        let told = &mut self.groups[group].laws[0];
+        (told.spec, told.traits) = (law.clone(), law.traits());
         for number in 0..self.flows.len() {
             let flow = &mut self.flows[number];
             if flow.group as usize == group {
@@ -56,11 +57,8 @@ impl Hosts {
             before != *path
         };
         for flow in &mut self.flows {
-            let before = flow.path.data;
             if follow(&mut flow.path) && flow.falls_back && flow.started {
-                // Packets of both routes return for a while: tell the law the smaller number of routers. A larger count does no harm.
-                let hops = net.hops(before).min(net.hops(flow.path.data));
-                flow.law.on_change(FlowChange::Hops(hops));
+                flow.law.on_change(FlowChange::Hops(net.hops(flow.path.data)));
             }
         }
         self.web.iter_mut().flat_map(|web| web.paths.iter_mut().flatten()).for_each(|path| {
