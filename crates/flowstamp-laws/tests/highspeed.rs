@@ -1,7 +1,7 @@
 //! HighSpeed TCP (RFC 3649): its response against the RFC's table, and the window that follows from it.
 
 use flowstamp_laws::Stamp;
-use flowstamp_laws::sender::{Ack, Congestion, FlowView, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, FlowView, Recovery, SenderLaw};
 use flowstamp_laws::tcp::highspeed::{HighSpeed, Params, Response};
 use flowstamp_laws::tcp::reno::{self, Sack};
 use flowstamp_laws::units::{Ratio, Time};
@@ -119,6 +119,7 @@ fn the_window_does_not_grow_in_recovery_nor_beyond_what_is_used() {
     assert_eq!(law.cwnd(), 500.0 * PACKET);
     law.on_ack(&ack(&stamp));
     assert!(law.cwnd() > 500.0 * PACKET);
+    assert_eq!(HighSpeed::traits(&Params::default()).recovery, Recovery::Sack);
 }
 
 /// What may happen to a flow.

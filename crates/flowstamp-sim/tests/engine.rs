@@ -65,6 +65,7 @@ fn a_run_is_a_function_of_scenario_and_seed() {
         };
         let one = all(1);
         assert!(one == all(2), "{protocol}: two threads differ from one");
+        assert!(one == all(4), "{protocol}: four threads differ from one");
         assert!(one[0].0 != one[1].0, "{protocol}: seeds 1 and 2 give the same");
     }
 }

@@ -91,7 +91,8 @@ fn of_the_registry() -> BTreeMap<String, Loaded> {
         (sender.name().to_owned(), sender, router)
     });
     let others = RouterSpec::all().into_iter().filter_map(|router| {
-        let sender = senders.iter().find(|sender| sender.header() == router.header())?;
+        let sender = senders.iter().find(|sender| sender.header() == router.header());
+        let sender = sender.unwrap_or_else(|| panic!("{}: no sender has its header", router.name()));
         let name = format!("{}-on-{}", sender.name(), router.name());
         (sender.router().as_ref() != Some(&router)).then_some((name, sender, router.name()))
     });
