@@ -61,10 +61,10 @@ pub struct OwnFlows {
     pub rtt: Time,
 }
 
-/// The capacity with which a law works on a link that is shared by windows.
+/// The capacity that a law works with on a link whose scheduler sets weights by windows (`weights = "windows"`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// The capacity that other traffic leaves, and in addition its part ([`LinkChange::Part`]).
+    /// The capacity that other traffic leaves. [`LinkChange::Part`] also tells the law its part.
     Leftover,
     /// Only its part.
     Part,
@@ -162,7 +162,8 @@ pub enum LinkChange<'a, P> {
 /// It has no clock and does no I/O.
 ///
 /// Order of calls for one packet: `on_arrival` when it reaches the output queue, whether or not it is then dropped;
-/// `on_departure` when its transmission starts, only for data packets with this law's header.
+/// `on_departure` when its transmission starts. Departures are data packets with this law's header and, with
+/// [`RouterTraits::marks`], ECN-capable packets of other protocols.
 pub trait RouterLaw: Sized {
     /// Parameters that a scenario may set.
     type Params: Default;
@@ -190,7 +191,7 @@ pub trait RouterLaw: Sized {
     /// A packet reached the queue.
     fn on_arrival(&mut self, link: LinkView, packet: PacketIn<'_>);
 
-    /// Stamps a data packet with this law's header whose transmission starts. `uniform` draws from `[0, 1)`.
+    /// Stamps a data packet of this law, or marks another packet, when its transmission starts. `uniform` draws from `[0, 1)`.
     fn on_departure(&mut self, link: LinkView, packet: PacketOut<'_>, uniform: impl FnMut() -> f64);
 
     /// Handles timer `which`, below [`MAX_TIMERS`]. Returns when it fires next, later than now.

@@ -1,4 +1,4 @@
-//! Writes a run's folder: all of its files, or none.
+//! Writes a run's folder: all of its files, or none if one cannot be written.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -43,7 +43,8 @@ const TRACE: &str = "trace.pcapng";
 ///
 /// # Errors
 ///
-/// [`OutputError`] names the path and the system's reason. No new file remains then.
+/// [`OutputError`] names the path and the system's reason. If a file cannot be written, no new file remains. If a rename fails, files renamed
+/// before it stay.
 pub fn whole(
     folder: &Path,
     add: impl FnOnce(&mut Pending) -> Result<(), OutputError>,

@@ -289,8 +289,8 @@ pub struct GroupSummary {
     pub packet_delay_s: Option<PacketDelays>,
     /// Completion time over the shortest possible one ([`FlowRow::ideal_fct_s`]), of the flows of `fct_s`.
     pub fct_slowdown: Option<FctSummary>,
-    /// Data that applications produced, and how long it took to arrive. `None` without an application, and for an application with a constant rate over
-    /// a sender with a window.
+    /// Data that applications produced, and its delay. `None` for a group without an application, and for constant-rate applications over a law with a
+    /// window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationSummary>,
     /// Little's law after warm-up; `None` unless the group's flows arrive during the run, at random or from a list, and one was active.
@@ -304,7 +304,7 @@ pub struct ApplicationSummary {
     pub after_warmup: ApplicationCounts,
     /// Counts from the start on.
     pub whole_run: ApplicationCounts,
-    /// Time from the production of a packet or frame, or the request of a response, until all of it had arrived, seconds, of those that arrived
+    /// Seconds until a packet, frame or response had arrived completely, from its production or, for a response, its request. Counts those that arrived
     /// after warm-up. `None` if none arrived, and for single datagrams, which have `packet_delay_s`. Percentiles are accurate to 1/128.
     pub time_s: Option<Distribution>,
 }
@@ -346,7 +346,7 @@ pub struct LittlesLaw {
     pub completed_per_s: f64,
     /// Mean completion time of these flows.
     pub mean_fct_s: f64,
-    /// Difference of the product from the mean, as a share of the mean.
+    /// Relative difference between `completed_per_s * mean_fct_s` and `mean_active`.
     pub relative_difference: f64,
     /// Largest difference that flows which straddle the window's ends can cause.
     pub edge_bound: f64,
@@ -359,7 +359,7 @@ pub struct LittlesLaw {
 pub struct FctSummary {
     /// All sizes.
     pub all: Distribution,
-    /// By size. The bins' bounds, in packets, are ten to multiples of one half.
+    /// By size. The bins' bounds, in packets, are powers of sqrt(10): 1, 3.2, 10, 32, ...
     pub bins: Vec<SizeBin>,
 }
 

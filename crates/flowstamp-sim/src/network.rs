@@ -31,10 +31,11 @@ use outages::{Demand, Outages};
 use paths::Core;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of samples of one quantity in a run, which memory limits. Below it the maximum number of flows of a
-/// group, and of flows that arrive at random.
+/// Maximum number of samples of one quantity in a run. It bounds the memory.
 const MOST_SAMPLES: u64 = 10_000_000;
+/// Maximum number of flows of a group.
 const MOST_FLOWS: u32 = 1_000_000;
+/// Maximum number of flows that arrive at random.
 const MOST_WEB_FLOWS: f64 = 1e8;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -43,8 +44,8 @@ fn error<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T> {
     Err(ScenarioError::new(key, message))
 }
 
-/// Refuses what a build without the feature `full` does not have. Code after the call is not compiled into such a build
-/// either.
+/// Returns an error in a build without the feature `full`. It is inlined, so that the compiler also drops the code after
+/// the call there.
 #[inline(always)]
 fn of_full(key: impl Into<String>, what: &str) -> Result<()> {
     if cfg!(feature = "full") { Ok(()) } else { error(key, format!("this build has no {what}")) }
@@ -167,7 +168,7 @@ impl Builder<'_> {
         Ok(core)
     }
 
-    /// The last phase: lays out flows, hosts and routes. Returns the longest propagation RTT.
+    /// The second phase: lays out flows, hosts and routes. Returns the longest propagation RTT.
     fn lay_out_flows(&mut self, core: &mut Core, network: &mut Network) -> Result<Time> {
         self.rtts = vec![PathRtts::default(); self.links.len()];
         let mut longest = Time::ZERO;

@@ -2,7 +2,8 @@
 """The queue of figures' runs, which start in the order of the requests.
 
 In threads of this process, a run starts as soon as a core is free, whether anyone waits for it or not. Runs of later
-figures thus start while the current figure's last run continues or its picture is drawn. Equal scenarios run once.
+figures thus start while the current figure's last run continues or its picture is drawn. A run that waits for memory
+lets smaller ones pass. Equal scenarios run once.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Queue:
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether runs start before anyone waits for them. In other executors they would delay runs that are due."""
+        """Whether runs start before anyone waits for them. Elsewhere they would delay runs that are due."""
         return self._executor == executors.THREADS
 
     def wait(self, wanted: Iterable[Run], progress: Progress | None) -> None:

@@ -39,7 +39,7 @@ class Verdict:
     def status(self) -> Status:
         """`holds`, `differs` (does not hold, and the file explains why), `fails`, or the reason for no measurement.
 
-        A value that is missing or not finite always fails: an explanation of it would explain any value.
+        A missing or non-finite value always fails, even with an explanation: such an explanation would fit any value.
         """
         if self.untold:
             return self.untold

@@ -28,11 +28,11 @@
 //! ```
 //!
 //! For the router law, packets of an isolated flow are only input: they enter none of its sums and carry no increase.
-//! **Probation** follows isolation. The flow keeps its limits until its next tests. Two passes set it free, and a
-//! failure isolates it again. A flow that has become light leaves probation with one failure on record.
+//! **Probation** follows isolation. The flow keeps its limits until its next tests. Two full proofs set it free, and
+//! a failure isolates it again. A flow that has become light leaves probation with one failure on record.
 //!
-//! A flow is **proven** by one pass, or by four if the link dropped packets during the tests. With RCP, four watches at the rate that
-//! it was told also prove it. A failure removes the proof. A link in [`Trouble`] drops packets continually. On such a link an unproven
+//! One pass **proves** a flow. It takes two if packets of the flow were held back, and four if the link dropped packets during the tests.
+//! With RCP, four watches at the rate that it was told also prove it. A failure removes the proof. A link in [`Trouble`] drops packets continually. On such a link an unproven
 //! flow may send at `heavy`, and goes on probation if it sends more. A [`Belief`] bounds the values in a flow's headers.
 //!
 //! A flow's headers state its round trip, and an attacker may spoof packets with another one. T is the longest round
@@ -65,9 +65,9 @@ use crate::Refused;
 pub use crate::stamp::{Belief, Told};
 use crate::units::{Rate, Time};
 
-/// Shortest round trip that a flow may state.
+/// Lower bound of T.
 const MIN_ROUND: Time = Time::from_millis(10);
-/// Longest round trip that a flow may state. Flows with a longer RTT have no time to follow a test.
+/// Upper bound of T. Flows with a longer RTT have no time to follow a test.
 pub const MAX_ROUND: Time = Time::from_secs(2);
 /// T where no packet states one: RFC 6298's timeout (section 2.1) for an unknown path.
 const UNKNOWN_ROUND: Time = Time::from_secs(1);
@@ -88,7 +88,7 @@ const TROUBLED_PERIODS: u32 = 2;
 const MOST_FLOWS: f64 = 1.25;
 /// An RTT counts as at most this many times the longest that a proven flow has stated.
 const MOST_RTT: u64 = 4;
-/// RTTs of proven flows are kept for one to two times this many retest intervals.
+/// Length of a memory period, in retest intervals. RTTs of proven flows are kept for one to two periods.
 const MEMORY: u64 = 2;
 /// Depth of an isolated flow's token bucket in seconds of its allowance, and the least depth: two of the largest
 /// segments.
@@ -125,10 +125,10 @@ impl Params {
     }
 }
 
-/// A departing packet.
+/// A packet of a flow, as the caller counts it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Departure time.
+    /// Time at which it is counted.
     pub now: Time,
     /// Size of the packet.
     pub bytes: u32,
@@ -321,7 +321,7 @@ impl Flow {
         self.enter(Phase::Watch, now, lasts);
     }
 
-    /// Takes a departing packet of the flow. Call this before asking what the packet may carry.
+    /// Counts a packet of the flow. Call this before asking what the packet may carry.
     pub fn on_packet(&mut self, params: &Params, packet: &Packet) {
         let now = packet.now;
         let unknown = self.named.max(self.named_before) == Time::ZERO;
