@@ -24,7 +24,7 @@ pub struct Belief {
 
 /// Upper bounds of the feedback in a packet of a flow under test; `None` for no bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Told {
+pub struct FeedbackBounds {
     /// RCP: a rate.
     pub rate: Option<Rate>,
     /// XCP: a change of throughput, bytes/s.
@@ -74,8 +74,8 @@ pub trait StampLaw {
         None
     }
 
-    /// Bounds the feedback in a packet of `size` bytes by a test.
-    fn test(stamp: &mut Stamp, size: u32, test: &Told) {
-        let _ = (stamp, size, test);
+    /// Lowers the feedback in a packet of `size` bytes to `bounds`, for a test of its flow.
+    fn test(stamp: &mut Stamp, size: u32, bounds: &FeedbackBounds) {
+        let _ = (stamp, size, bounds);
     }
 }

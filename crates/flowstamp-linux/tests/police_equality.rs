@@ -282,7 +282,7 @@ fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<
             let reference = rust.reference().bytes_per_sec();
             let rate_error = U * reference + 1.0;
             close!(c.rate as f64, reference, rate_error, "r_0");
-            match (fs_host_police_told(&case.c, &c), rust.told(&params, now, bytes).rate) {
+            match (fs_host_police_told(&case.c, &c), rust.feedback_bounds(&params, now, bytes).rate) {
                 (u64::MAX, None) => {}
                 (got, exact) => {
                     let exact = exact.map_or(f64::NAN, Rate::bytes_per_sec);
@@ -290,7 +290,7 @@ fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<
                 }
             }
             let got = fs_host_police_change(&case.c, &c, now_ns, u64::from(bytes));
-            match rust.told(&params, now, bytes).change {
+            match rust.feedback_bounds(&params, now, bytes).change {
                 None => prop_assert_eq!(got, 0x7fff_ffff),
                 Some(0.0) => prop_assert_eq!(got, 0),
                 Some(exact) => {

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct Output<'a> {
     #[serde(flatten)]
     summary: &'a Summary,
     #[serde(flatten)]
@@ -29,8 +29,8 @@ fn run() -> Result<(), String> {
     let sim = Simulation::new(&loaded, None).map_err(|e| e.to_string())?;
     let results = sim.run(&mut |_| ControlFlow::Continue(())).map_err(|_| "stopped".to_owned())?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let told = Told { summary: &results.summary, took: results.took };
-    serde_json::to_writer_pretty(&mut out, &told).map_err(|e| e.to_string())?;
+    let output = Output { summary: &results.summary, took: results.took };
+    serde_json::to_writer_pretty(&mut out, &output).map_err(|e| e.to_string())?;
     writeln!(out).and_then(|()| out.flush()).map_err(|e| e.to_string())
 }
 

@@ -29,7 +29,7 @@ const TTL: u8 = 64;
 
 /// The content of a packet's header, in the laws' terms.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct HeaderContent {
     /// The stamp.
     pub stamp: Stamp,
     /// The header's bits beside the stamp.
@@ -46,7 +46,7 @@ pub struct Codec {
     /// The header's length in bytes.
     pub len: usize,
     /// Writes a packet's header.
-    pub shim: fn(&Told) -> Shim,
+    pub shim: fn(&HeaderContent) -> Shim,
 }
 
 /// The IP header's two ECN bits (RFC 3168).

@@ -27,7 +27,7 @@
 //! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
 
 use crate::field::{EmitError, PROTOCOL_TCP, array, emit};
-use crate::frame::{Codec, Shim, Told};
+use crate::frame::{Codec, HeaderContent, Shim};
 use crate::xcp::Seconds28;
 use flowstamp_laws::negotiation::ptl;
 use flowstamp_laws::pcp::header::{B1, B2};
@@ -151,15 +151,15 @@ impl From<Header> for Shim {
 }
 
 /// Writes a stamp of PCP.
-pub const CODEC: Codec = Codec { len: HEADER_LEN, shim: |told| header_of(told).into() };
+pub const CODEC: Codec = Codec { len: HEADER_LEN, shim: |content| header_of(content).into() };
 
-fn header_of(told: &Told) -> Header {
-    let stamp = flowstamp_laws::pcp::Header::from(told.stamp);
+fn header_of(content: &HeaderContent) -> Header {
+    let stamp = flowstamp_laws::pcp::Header::from(content.stamp);
     Header {
-        ack: !told.data,
-        b1: told.bits & B1 != 0,
-        b2: told.bits & B2 != 0,
-        ptl: ptl(told.bits),
+        ack: !content.data,
+        b1: content.bits & B1 != 0,
+        b2: content.bits & B2 != 0,
+        ptl: ptl(content.bits),
         protocol: PROTOCOL_TCP,
         // A float-to-integer cast saturates and maps NaN to 0.
         cwnd: stamp.cwnd_bytes.round() as u32,
@@ -199,15 +199,16 @@ mod tests {
 
     #[test]
     fn a_stamp_and_its_bits() {
-        let told =
-            |stamp, data, bits| header_of(&Told { stamp: Stamp(stamp), bits, data, packet_bytes: 1000 });
-        assert_eq!(told([9000.0, 0.0625, -300.0], true, 61 << 8 | B1), sample());
+        let header = |stamp, data, bits| {
+            header_of(&HeaderContent { stamp: Stamp(stamp), bits, data, packet_bytes: 1000 })
+        };
+        assert_eq!(header([9000.0, 0.0625, -300.0], true, 61 << 8 | B1), sample());
         let ack = Header { ack: true, b1: false, b2: true, ptl: 64, ..sample() };
-        assert_eq!(told([9000.0, 0.0625, -300.0], false, 64 << 8 | B2), ack);
+        assert_eq!(header([9000.0, 0.0625, -300.0], false, 64 << 8 | B2), ack);
         // A request beyond the field's range saturates; NaN gives zero.
-        let most = told([1e15, 1e3, 1e15], true, 0);
+        let most = header([1e15, 1e3, 1e15], true, 0);
         assert_eq!((most.cwnd, most.rtt, most.feedback), (u32::MAX, Seconds28::MAX, i32::MAX));
-        let least = told([f64::NAN, -1.0, -1e15], true, 0);
+        let least = header([f64::NAN, -1.0, -1e15], true, 0);
         assert_eq!((least.cwnd, least.rtt, least.feedback), (0, Seconds28::ZERO, i32::MIN));
     }
 

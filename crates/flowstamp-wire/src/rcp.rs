@@ -30,7 +30,7 @@
 //! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
 
 use crate::field::{Clock, EmitError, PROTOCOL_TCP, array, emit};
-use crate::frame::{Codec, Shim, Told};
+use crate::frame::{Codec, HeaderContent, Shim};
 use thiserror::Error;
 
 /// Length of the header in bytes.
@@ -249,13 +249,13 @@ impl From<Header> for Shim {
 }
 
 /// Writes a stamp of RCP.
-pub const CODEC: Codec = Codec { len: HEADER_LEN, shim: |told| header_of(told).into() };
+pub const CODEC: Codec = Codec { len: HEADER_LEN, shim: |content| header_of(content).into() };
 
 /// The header of a packet. A request beyond the field's range becomes one for an unbounded rate.
-fn header_of(told: &Told) -> Header {
-    let stamp = flowstamp_laws::rcp::Header::from(told.stamp);
+fn header_of(content: &HeaderContent) -> Header {
+    let stamp = flowstamp_laws::rcp::Header::from(content.stamp);
     let rate = BytesPerMilli::from_bytes_per_sec(stamp.rate);
-    if !told.data {
+    if !content.data {
         return Header::ack(rate);
     }
     let wish = if rate == BytesPerMilli::MAX { BytesPerMilli::NONE } else { rate };

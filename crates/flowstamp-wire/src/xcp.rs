@@ -26,7 +26,7 @@
 //! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
 
 use crate::field::{Clock, EmitError, PROTOCOL_TCP, array, emit};
-use crate::frame::{Codec, Shim, Told};
+use crate::frame::{Codec, HeaderContent, Shim};
 use flowstamp_laws::xcp::{Encoding, Throughput, Window};
 use thiserror::Error;
 
@@ -290,15 +290,15 @@ impl From<Header> for Shim {
 }
 
 /// Writes the paper's form as the Internet-Draft's: `X = rtt s / cwnd`, and the feedback divided by the RTT.
-pub const PAPER: Codec = Codec { len: HEADER_LEN, shim: |told| header_of::<Window>(told).into() };
+pub const PAPER: Codec = Codec { len: HEADER_LEN, shim: |content| header_of::<Window>(content).into() };
 /// Writes the Internet-Draft's form.
-pub const DRAFT: Codec = Codec { len: HEADER_LEN, shim: |told| header_of::<Throughput>(told).into() };
+pub const DRAFT: Codec = Codec { len: HEADER_LEN, shim: |content| header_of::<Throughput>(content).into() };
 
 /// The header of a packet; acks have the minimal one.
-fn header_of<E: Encoding>(told: &Told) -> Header {
-    let view = E::read(&told.stamp, f64::from(told.packet_bytes));
+fn header_of<E: Encoding>(content: &HeaderContent) -> Header {
+    let view = E::read(&content.stamp, f64::from(content.packet_bytes));
     let feedback = saturating_bytes_per_sec(view.feedback);
-    if told.data {
+    if content.data {
         let x = Seconds28::from_secs_f64(view.inter_packet_s);
         let rtt = Seconds28::from_secs_f64(view.rtt_s);
         Header::standard(x, rtt, 0, feedback)

@@ -1,6 +1,6 @@
 //! The RCP header (Dukkipati 2007, section 6.1.1).
 
-use crate::share::police::{Belief, Told};
+use crate::share::police::{Belief, FeedbackBounds};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::{Rate, Time};
 
@@ -56,8 +56,8 @@ impl StampLaw for Header {
         Some(Rate::from_bytes_per_sec(Self::from(*stamp).rate))
     }
 
-    fn test(stamp: &mut Stamp, _: u32, test: &Told) {
-        if let Some(most) = test.rate {
+    fn test(stamp: &mut Stamp, _: u32, bounds: &FeedbackBounds) {
+        if let Some(most) = bounds.rate {
             let mut header = Self::from(*stamp);
             header.rate = header.rate.min(most.bytes_per_sec());
             *stamp = header.into();

@@ -1,6 +1,6 @@
 //! The list of headers. A header is one line of `headers!`.
 
-use crate::share::police::{Belief, Told};
+use crate::share::police::{Belief, FeedbackBounds};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::{Rate, Time};
 use crate::{pcp, rcp, vcp, xcp};
@@ -66,8 +66,8 @@ macro_rules! headers {
             }
 
             /// [`StampLaw::test`].
-            pub fn test(self, stamp: &mut Stamp, size: u32, test: &Told) {
-                match self { Self::Plain => {} $( Self::$variant => <$header as StampLaw>::test(stamp, size, test) ),* }
+            pub fn test(self, stamp: &mut Stamp, size: u32, bounds: &FeedbackBounds) {
+                match self { Self::Plain => {} $( Self::$variant => <$header as StampLaw>::test(stamp, size, bounds) ),* }
             }
 
             /// Merges a newer packet's stamp into one not yet acknowledged ([`StampLaw::merge`]).

@@ -62,7 +62,7 @@
 //! 10. Only verdicts isolate / on a link in trouble unproven flows are limited too / the verdict on a flow that states 2 s takes 18 s.
 
 use crate::Refused;
-pub use crate::stamp::{Belief, Told};
+pub use crate::stamp::{Belief, FeedbackBounds};
 use crate::units::{Rate, Time};
 
 /// Lower bound of T.
@@ -481,7 +481,7 @@ impl Flow {
     /// bucket, so that it can be tested if it obeys. It may grow by half in a round trip, and not at all once half of
     /// its bucket is empty.
     #[must_use]
-    pub fn told(&self, params: &Params, now: Time, bytes: u32) -> Told {
+    pub fn feedback_bounds(&self, params: &Params, now: Time, bytes: u32) -> FeedbackBounds {
         let heavy = params.heavy;
         let (mut rate, mut change) = (self.most_told(), self.most_change(now, bytes));
         if self.marked && !self.is_isolated() {
@@ -490,7 +490,7 @@ impl Flow {
             let growth = if short { 0.0 } else { f64::from(bytes) / 2.0 / self.round.as_secs_f64() };
             change = change.or(Some(growth));
         }
-        Told { rate, change }
+        FeedbackBounds { rate, change }
     }
 
     /// Whether the flow is isolated or on probation, in which case [`Self::admits`] limits it.

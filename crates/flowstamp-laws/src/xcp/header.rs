@@ -7,7 +7,7 @@
 //!   2      H_feedback, bytes of window      Delta_Throughput, bytes/s
 //! ```
 
-use crate::share::police::{Belief, Told};
+use crate::share::police::{Belief, FeedbackBounds};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::Time;
 
@@ -81,8 +81,8 @@ impl StampLaw for Window {
         *cwnd = cwnd.max(belief.least_rate * *rtt_s);
     }
 
-    fn test(stamp: &mut Stamp, size: u32, test: &Told) {
-        lower::<Self>(stamp, size, test);
+    fn test(stamp: &mut Stamp, size: u32, bounds: &FeedbackBounds) {
+        lower::<Self>(stamp, size, bounds);
     }
 }
 
@@ -168,8 +168,8 @@ impl StampLaw for Throughput {
         }
     }
 
-    fn test(stamp: &mut Stamp, size: u32, test: &Told) {
-        lower::<Self>(stamp, size, test);
+    fn test(stamp: &mut Stamp, size: u32, bounds: &FeedbackBounds) {
+        lower::<Self>(stamp, size, bounds);
     }
 }
 
@@ -222,8 +222,8 @@ fn most_rtt_s(rtt_s: f64, belief: &Belief) -> f64 {
 }
 
 /// Lowers the feedback to what a test allows, where the header carries more.
-fn lower<E: Encoding>(stamp: &mut Stamp, size: u32, test: &Told) {
-    let Some(change) = test.change else { return };
+fn lower<E: Encoding>(stamp: &mut Stamp, size: u32, bounds: &FeedbackBounds) {
+    let Some(change) = bounds.change else { return };
     let view = E::read(stamp, f64::from(size));
     if view.rtt_s <= 0.0 {
         E::refuse_increase(stamp);

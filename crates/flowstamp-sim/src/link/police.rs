@@ -148,7 +148,7 @@ impl Police {
         }
         entry.told = packet.header.told(&packet.stamp);
         let size = u32::from(packet.size);
-        packet.header.test(&mut packet.stamp, size, &entry.flow.told(&self.params, now, size));
+        packet.header.test(&mut packet.stamp, size, &entry.flow.feedback_bounds(&self.params, now, size));
     }
 
     /// Updates the record of a flow that has left phase `before`.

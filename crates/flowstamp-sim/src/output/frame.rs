@@ -3,7 +3,7 @@
 use crate::medium::dcf::Kind;
 use crate::results::{CapturedCell, CapturedFrame, CapturedPacket};
 use flowstamp_wire::codec::{codec, ecn};
-use flowstamp_wire::frame::{Ecn, Flags, FrameSpec, Shim, Told};
+use flowstamp_wire::frame::{Ecn, Flags, FrameSpec, HeaderContent, Shim};
 use flowstamp_wire::radio::{self, Ds, Heard};
 
 /// Bytes of the IPv4 header and of a TCP header without options.
@@ -19,9 +19,13 @@ pub(super) fn tcp_sequence(packet: &CapturedPacket, seq: u32) -> u32 {
 }
 
 fn shim_of(packet: &CapturedPacket) -> Option<Shim> {
-    let told =
-        Told { stamp: packet.stamp, bits: packet.bits, data: packet.data, packet_bytes: packet.packet_bytes };
-    codec(packet.header).map(|codec| (codec.shim)(&told))
+    let content = HeaderContent {
+        stamp: packet.stamp,
+        bits: packet.bits,
+        data: packet.data,
+        packet_bytes: packet.packet_bytes,
+    };
+    codec(packet.header).map(|codec| (codec.shim)(&content))
 }
 
 /// Sequence and acknowledgement number. A SYN takes the number before the first byte, a FIN the one after the last.

@@ -58,15 +58,15 @@ prop_compose! {
 }
 
 /// What has happened, with times: to compare, and what was checked on the way.
-pub(super) type Told = Vec<(Time, Happened)>;
+pub(super) type Log = Vec<(Time, Happened)>;
 
 /// An access point, which has the number 0, and five stations.
-pub(super) fn run(params: &Params, error_rates: &[f64], doings: &[Do], seed: u64) -> (Run, Told) {
+pub(super) fn run(params: &Params, error_rates: &[f64], doings: &[Do], seed: u64) -> (Run, Log) {
     run_from(params, error_rates, doings, seed, |_| {})
 }
 
 /// The same, listening.
-pub(super) fn run_and_hear(params: &Params, error_rates: &[f64], doings: &[Do], seed: u64) -> (Run, Told) {
+pub(super) fn run_and_hear(params: &Params, error_rates: &[f64], doings: &[Do], seed: u64) -> (Run, Log) {
     run_from(params, error_rates, doings, seed, |run| run.cell.listen())
 }
 
@@ -76,21 +76,21 @@ fn run_from(
     doings: &[Do],
     seed: u64,
     begin: impl Fn(&mut Run),
-) -> (Run, Told) {
+) -> (Run, Log) {
     let rate = |i: usize| params.rates[i % params.rates.len()];
     let station = |(i, e): (usize, &f64)| StationParams { rate: Some(rate(i)), error_rate: Ratio::new(*e) };
     let mut stations = vec![StationParams::ACCESS_POINT];
     stations.extend(error_rates.iter().enumerate().map(station));
     let mut run = Run::new(params, &stations, seed);
     begin(&mut run);
-    let mut told = Told::new();
+    let mut log = Log::new();
     let mut has = [None; 6];
     let mut step = |run: &mut Run, has: &mut [Option<Time>; 6]| {
         for happened in run.step() {
             if let Happened::Free { station, .. } = happened {
                 assert!(has[station as usize].take().is_some(), "station {station} had no frame");
             }
-            told.push((run.now, happened));
+            log.push((run.now, happened));
         }
     };
     for doing in doings {
@@ -116,7 +116,7 @@ fn run_from(
         step(&mut run, &mut has);
     }
     assert_eq!(has, [None; 6]);
-    (run, told)
+    (run, log)
 }
 
 proptest! {
@@ -129,14 +129,14 @@ proptest! {
         doings in doings(),
         seed in 0u64..1000,
     ) {
-        let (run, told) = run(&params, &error_rates, &doings, seed);
+        let (run, log) = run(&params, &error_rates, &doings, seed);
         // The least that a frame can take: its PLCP and SIFS and that of its ack.
         let phy = if params.scale_plcp { params.scale.get() } else { 1.0 };
         let plcp = params.plcp.min(params.plcp_short).scale(0.999 / phy);
         let sifs = params.sifs.scale(0.999 / params.scale.get());
         let mut free_at = Time::ZERO;
         let mut waits_for_ack = None;
-        for (at, happened) in &told {
+        for (at, happened) in &log {
             match *happened {
                 Happened::Delivered { station } => {
                     prop_assert_eq!(waits_for_ack, None);
