@@ -110,14 +110,36 @@ proptest! {
         let flows = [(flows, short), (1.0, 1.0)];
         let border = OpenLoop::border(shuffle, &flows, (2.0, 1.2)).unwrap();
         prop_assert_eq!(border[0], (0.0, 0.0));
+        let of = |(alpha, beta)| OpenLoop::of_flows(alpha, beta, shuffle, &flows).unwrap();
         // Near zero the root is near zero, too, where there are others.
-        let within: Vec<_> = border.iter().filter(|(alpha, beta)| *alpha > 0.1 && *beta > 0.02).collect();
-        for (alpha, beta) in within.iter().step_by(within.len() / 12 + 1) {
-            let of = |by: f64| OpenLoop::of_flows(alpha * by, beta * by, shuffle, &flows).unwrap();
-            prop_assert!(of(1.0).roots_right_of(-0.1).is_none_or(|roots| roots.iter().any(|root| root.re.abs() < 1e-6)));
-            prop_assert!(of(1.001).unstable_roots(0.0) != of(0.999).unstable_roots(0.0), "{alpha} {beta}");
+        let within: Vec<_> = (1..border.len() - 1).filter(|i| border[*i].0 > 0.1 && border[*i].1 > 0.02 && !(border[*i - 1].0 + border[*i + 1].0).is_nan()).collect();
+        for i in within.iter().copied().step_by(within.len() / 12 + 1) {
+            let (at, along) = (border[i], sub(border[i + 1], border[i - 1]));
+            prop_assert!(of(at).roots_right_of(-0.1).is_none_or(|roots| roots.iter().any(|root| root.re.abs() < 1e-6)));
+            // A short way at right angles to the curve. Where it crosses another part of the curve, too, one pair of roots may
+            // leave while another enters.
+            let by = 1e-3 * at.0.hypot(at.1) / along.0.hypot(along.1);
+            let beside = |by: f64| (at.0 + by * along.1, at.1 - by * along.0);
+            let (from, to) = (beside(by), beside(-by));
+            let other = |part: usize| part + 1 != i && part != i && crosses(border[part], border[part + 1], from, to);
+            if !(0..border.len() - 1).any(other) {
+                prop_assert!(of(from).unstable_roots(0.0) != of(to).unstable_roots(0.0), "{at:?}");
+            }
         }
     }
+}
+
+fn sub(a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
+    (a.0 - b.0, a.1 - b.1)
+}
+
+/// Whether the line from `a` to `b` crosses the line from `c` to `d`. Not if an end is NaN.
+fn crosses(a: (f64, f64), b: (f64, f64), c: (f64, f64), d: (f64, f64)) -> bool {
+    let side = |from, to, of| {
+        let ((x, y), (u, v)) = (sub(to, from), sub(of, from));
+        x * v - y * u
+    };
+    side(a, b, c) * side(a, b, d) < 0.0 && side(c, d, a) * side(c, d, b) <= 0.0
 }
 
 #[test]
