@@ -11,21 +11,21 @@
 //!
 //! Sizes are those of Ethernet frames without checksum, as `tbf` counts them.
 
+mod device;
 mod flows;
 mod forward;
 mod frame;
 mod lateness;
 mod liars;
 mod link;
-mod port;
 mod queue;
 
+pub use device::By;
 pub use flows::{Flow, PORTS, number_of};
 pub use forward::{Epoch, PROCESSOR, Path, Report, Specification, real_time};
 pub use lateness::Summary as LatenessSummary;
 pub use liars::Liars;
 pub use link::{Link, LinkSpecification};
-pub use port::By;
 pub use queue::Kind as QueueKind;
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {

@@ -106,7 +106,7 @@ impl Network {
         Ok(())
     }
 
-    /// The kind of the path's ports.
+    /// The kind of the path's devices.
     pub fn path_by(&self) -> By {
         self.by
     }

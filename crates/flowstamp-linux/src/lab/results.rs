@@ -37,7 +37,7 @@ pub struct Results {
 
 /// Observations of the run other than the path's.
 pub struct Observed {
-    /// The kind of the path's ports.
+    /// The kind of the path's devices.
     pub by: By,
     /// The report of each flow's program.
     pub said: Vec<Value>,

@@ -1,10 +1,10 @@
 //! The thread that forwards frames between the two interfaces when they are due.
 
+use super::device::{By, Device};
 use super::flows::Flows;
 use super::lateness::Lateness;
 use super::liars::Liars;
 use super::link::{Link, LinkSpecification};
-use super::port::{By, Port};
 use super::{clock_ns, frame, monotonic_ns};
 use anyhow::Context;
 use flowstamp_laws::units::Time;
@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 
 /// The properties of a path.
 pub struct Specification {
-    /// The kind of its ports.
+    /// The kind of its devices.
     pub by: By,
     /// The interfaces, each by its network namespace's file and its name: first the data's input, then their
     /// output.
@@ -95,11 +95,11 @@ impl Path {
         let thread = std::thread::Builder::new()
             .name("path".to_owned())
             .spawn(move || {
-                let ports = open(&spec);
+                let devices = open(&spec);
                 let mut failed = false;
-                let ports = ports.inspect_err(|_| failed = true);
+                let devices = devices.inspect_err(|_| failed = true);
                 let _ = ready.send(!failed);
-                Forwarder::new(spec, ports?, epoch).run(&stopped)
+                Forwarder::new(spec, devices?, epoch).run(&stopped)
             })
             .context("the path's thread")?;
         let mut path = Self { stop, thread: Some(thread), epoch };
@@ -137,16 +137,16 @@ impl Drop for Path {
 }
 
 /// Opens the interfaces, each in its network namespace; the calling thread moves there.
-fn open(spec: &Specification) -> anyhow::Result<[Port; 2]> {
-    let port = |(file, name): &(PathBuf, String)| {
+fn open(spec: &Specification) -> anyhow::Result<[Device; 2]> {
+    let device = |(file, name): &(PathBuf, String)| {
         let namespace = File::open(file).with_context(|| format!("{}", file.display()))?;
         // SAFETY: the descriptor is open; the call moves this thread alone.
         if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } < 0 {
             return Err(std::io::Error::last_os_error()).context("setns");
         }
-        Port::open(spec.by, name)
+        Device::open(spec.by, name)
     };
-    Ok([port(&spec.interfaces[0])?, port(&spec.interfaces[1])?])
+    Ok([device(&spec.interfaces[0])?, device(&spec.interfaces[1])?])
 }
 
 /// Gives the thread real-time priority, above ordinary programs and below the kernel's own threads. Returns
@@ -192,7 +192,7 @@ const SPARE_FRAMES: usize = 4096;
 const MAX_SLEEP_NS: u64 = 20_000_000;
 
 struct Forwarder {
-    ports: [Port; 2],
+    devices: [Device; 2],
     links: [Link; 2],
     flows: Flows,
     liars: Option<Liars>,
@@ -205,10 +205,10 @@ struct Forwarder {
 }
 
 impl Forwarder {
-    fn new(spec: Specification, ports: [Port; 2], epoch: Epoch) -> Self {
+    fn new(spec: Specification, devices: [Device; 2], epoch: Epoch) -> Self {
         let (warmup, until, every) = (spec.links[0].warmup, spec.links[0].until, spec.links[0].every);
         Self {
-            ports,
+            devices,
             links: spec.links.map(Link::new),
             flows: Flows::new(&spec.preambles, warmup, until, every),
             liars: spec.liars,
@@ -235,7 +235,7 @@ impl Forwarder {
             self.send(now)?;
             self.sleep();
         }
-        let overruns = self.ports.iter_mut().map(Port::overruns).sum::<Result<_, _>>()?;
+        let overruns = self.devices.iter_mut().map(Device::overruns).sum::<Result<_, _>>()?;
         let (cpu_s, frames) = (clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) as f64 * 1e-9, self.frames);
         Ok(Report {
             links: self.links,
@@ -249,11 +249,11 @@ impl Forwarder {
     }
 
     fn receive(&mut self) -> anyhow::Result<()> {
-        for (side, port) in self.ports.iter_mut().enumerate() {
+        for (side, device) in self.devices.iter_mut().enumerate() {
             loop {
                 let mut bytes = self.spare.pop().unwrap_or_default();
                 bytes.clear();
-                let Some(came_ns) = port.receive(&mut bytes).context("the path's receiving")? else {
+                let Some(came_ns) = device.receive(&mut bytes).context("the path's receiving")? else {
                     self.spare.push(bytes);
                     break;
                 };
@@ -284,7 +284,7 @@ impl Forwarder {
 
     fn send(&mut self, now: Time) -> anyhow::Result<()> {
         for (side, link) in self.links.iter_mut().enumerate() {
-            let out = &mut self.ports[1 - side];
+            let out = &mut self.devices[1 - side];
             loop {
                 // Lost frames are removed when they are due, so that they delay no other.
                 let lost = link.due(now).next().is_some_and(|frame| frame.lost);
@@ -319,7 +319,7 @@ impl Forwarder {
         let ns = next.map_or(MAX_SLEEP_NS, |at| at.saturating_sub(now).as_ps() / 1000).min(MAX_SLEEP_NS);
         let timeout = libc::timespec { tv_sec: 0, tv_nsec: ns as i64 };
         let mut waits = [0, 1].map(|side| libc::pollfd {
-            fd: self.ports[side].descriptor(),
+            fd: self.devices[side].descriptor(),
             events: libc::POLLIN,
             revents: 0,
         });

@@ -9,8 +9,10 @@ mod af_xdp;
 mod tap;
 
 use crate::refusal::Refusal;
+use af_xdp::AfXdpSocket;
 use std::io;
 use std::os::fd::RawFd;
+use tap::TapDevice;
 
 /// How frames reach the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
@@ -34,8 +36,8 @@ impl By {
     /// Why this machine does not support it, if so.
     pub fn missing(self) -> Option<io::Error> {
         match self {
-            Self::AfXdp => af_xdp::Port::probe().err(),
-            Self::Tap => tap::Port::probe().err(),
+            Self::AfXdp => AfXdpSocket::probe().err(),
+            Self::Tap => TapDevice::probe().err(),
         }
     }
 
@@ -50,19 +52,19 @@ impl By {
     }
 }
 
-pub enum Port {
-    AfXdp(Box<af_xdp::Port>),
-    Tap(tap::Port),
+pub enum Device {
+    AfXdp(Box<AfXdpSocket>),
+    Tap(TapDevice),
 }
 
-impl Port {
+impl Device {
     /// Opens the interface of this name in the thread's network namespace.
     pub fn open(by: By, name: &str) -> anyhow::Result<Self> {
-        let port = match by {
-            By::AfXdp => af_xdp::Port::open(name).map(|port| Self::AfXdp(Box::new(port))),
-            By::Tap => tap::Port::open(name).map(Self::Tap),
+        let device = match by {
+            By::AfXdp => AfXdpSocket::open(name).map(|device| Self::AfXdp(Box::new(device))),
+            By::Tap => TapDevice::open(name).map(Self::Tap),
         };
-        port.map_err(|error| {
+        device.map_err(|error| {
             let what = format!("the path's {} on {name}: {error}", by.name());
             if by.missing().is_some() { Refusal(what).into() } else { anyhow::anyhow!(what) }
         })
@@ -71,8 +73,8 @@ impl Port {
     /// The descriptor to poll.
     pub fn descriptor(&self) -> RawFd {
         match self {
-            Self::AfXdp(port) => port.descriptor(),
-            Self::Tap(port) => port.descriptor(),
+            Self::AfXdp(device) => device.descriptor(),
+            Self::Tap(device) => device.descriptor(),
         }
     }
 
@@ -80,8 +82,8 @@ impl Port {
     /// of the monotonic clock. A truncated frame leaves `into` empty.
     pub fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<Option<u64>> {
         match self {
-            Self::AfXdp(port) => Ok(port.receive(into)),
-            Self::Tap(port) => port.receive(into),
+            Self::AfXdp(device) => Ok(device.receive(into)),
+            Self::Tap(device) => device.receive(into),
         }
     }
 
@@ -89,15 +91,15 @@ impl Port {
     /// frame.
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
         match self {
-            Self::AfXdp(port) => port.send(frames),
-            Self::Tap(port) => port.send(frames),
+            Self::AfXdp(device) => device.send(frames),
+            Self::Tap(device) => device.send(frames),
         }
     }
 
     /// Frames that the kernel dropped for lack of room since the last call.
     pub fn overruns(&mut self) -> io::Result<u64> {
         match self {
-            Self::AfXdp(port) => port.overruns(),
+            Self::AfXdp(device) => device.overruns(),
             // A TAP device counts its drops itself, in its own namespace.
             Self::Tap(_) => Ok(0),
         }
@@ -125,7 +127,7 @@ mod tests {
                 eprintln!("skipped: {} is not to be had here, or not without root", by.name());
                 return None;
             }
-            let net = Self(format!("fs-port-{}-{}", by.name(), std::process::id()));
+            let net = Self(format!("fs-path-{}-{}", by.name(), std::process::id()));
             let n = &net.0;
             let mut script = format!("set -e; for p in left right path; do ip netns add {n}-$p; done; ");
             for (place, end) in [("left", "in"), ("right", "out")] {

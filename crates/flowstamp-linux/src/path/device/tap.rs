@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 /// Buffer size, larger than any frame.
 const MAX_BYTES: usize = 2048;
 
-pub struct Port {
+pub struct TapDevice {
     file: File,
 }
 
@@ -17,7 +17,7 @@ fn device() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")
 }
 
-impl Port {
+impl TapDevice {
     /// Checks that the kernel supports TAP devices.
     pub fn probe() -> io::Result<()> {
         device().map(|_| ())
@@ -44,7 +44,7 @@ impl Port {
         self.file.as_raw_fd()
     }
 
-    /// As `super::Port::receive`.
+    /// As `super::Device::receive`.
     pub fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<Option<u64>> {
         into.resize(MAX_BYTES, 0);
         let length = match self.file.read(into) {
@@ -59,7 +59,7 @@ impl Port {
         Ok(Some(super::super::monotonic_ns()))
     }
 
-    /// As `super::Port::send`.
+    /// As `super::Device::send`.
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
         let mut sent = 0;
         for frame in frames {

@@ -26,7 +26,7 @@ const BATCH: usize = 32;
 /// Room before each frame for its arrival time.
 const STAMP_BYTES: i32 = 8;
 
-pub struct Port {
+pub struct AfXdpSocket {
     // Fields are dropped in this order: the program first, the memory last.
     _program: OwnedFd,
     socket: XdpSocket,
@@ -39,8 +39,8 @@ pub struct Port {
     overruns: u64,
 }
 
-// SAFETY: only this port uses the program's link and the memory.
-unsafe impl Send for Port {}
+// SAFETY: only this socket uses the program's link and the memory.
+unsafe impl Send for AfXdpSocket {}
 
 /// Enlarges the send buffer beyond the machine's own limit.
 fn send_buffer(socket: &XdpSocket) -> io::Result<()> {
@@ -78,7 +78,7 @@ fn attach(program: BorrowedFd<'_>, index: u32) -> io::Result<OwnedFd> {
     }
 }
 
-impl Port {
+impl AfXdpSocket {
     /// Checks the kernel's support by trying everything but the interface.
     pub fn probe() -> io::Result<()> {
         let _ = XdpSocketBuilder::new().map_err(other)?;
@@ -139,7 +139,7 @@ impl Port {
         self.socket.as_raw_fd()
     }
 
-    /// As `super::Port::receive`.
+    /// As `super::Device::receive`.
     pub fn receive(&mut self, into: &mut Vec<u8>) -> Option<u64> {
         if self.came.is_empty() {
             // SAFETY: the packets are given back to `memory` below.
@@ -154,7 +154,7 @@ impl Port {
         came_ns.ok().map(|came| came.0)
     }
 
-    /// As `super::Port::send`.
+    /// As `super::Device::send`.
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
         if self.unsent == 0 {
             self.rings.completion_ring.dequeue(&mut self.memory, SEND_SLOTS as usize);
@@ -197,7 +197,7 @@ impl Port {
         }
     }
 
-    /// As `super::Port::overruns`.
+    /// As `super::Device::overruns`.
     pub fn overruns(&mut self) -> io::Result<u64> {
         let seen = self.socket.statistics().map_err(io::Error::other)?;
         // Frames dropped because the fill ring was empty are included in rx_dropped.
