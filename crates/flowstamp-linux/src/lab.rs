@@ -18,7 +18,7 @@ mod watches;
 mod wire;
 
 use crate::law::Law;
-use crate::path::{By, Epoch, Liars, LinkSpecification, Path, QueueKind, Report, Specification};
+use crate::path::{By, EmulatedPath, Epoch, Liars, LinkSpecification, QueueKind, Report, Specification};
 use crate::refusal::Refusal;
 use anyhow::Context;
 use applications::{Applications, Planned};
@@ -173,7 +173,7 @@ fn measure(
     begun: Epoch,
 ) -> anyhow::Result<Option<(Report, results::Observed)>> {
     let mut applications = Applications::start(id, lab, plan)?;
-    let path = Path::start(path_of(lab, plan, network))?;
+    let path = EmulatedPath::start(path_of(lab, plan, network))?;
     let epoch = path.epoch;
     // A TAP device drops the host's frames while the path does not run: before this point, and after the
     // path's end.
@@ -282,7 +282,12 @@ fn liars_of(lab: &Lab, plan: &[Planned]) -> Option<Liars> {
 }
 
 /// Starts each flow on time; returns false if the lab was stopped.
-fn drive(lab: &Lab, plan: &[Planned], path: &Path, applications: &mut Applications) -> anyhow::Result<bool> {
+fn drive(
+    lab: &Lab,
+    plan: &[Planned],
+    path: &EmulatedPath,
+    applications: &mut Applications,
+) -> anyhow::Result<bool> {
     let mut order: Vec<usize> = (0..plan.len()).collect();
     order.sort_by_key(|number| plan[*number].start);
     let mut next = 0;

@@ -42,7 +42,8 @@ pub struct Law {
     /// Refuses parameters that its option cannot support, wherever the router runs.
     carries: fn(&RouterSpec) -> Result<(), Refusal>,
     /// Writes its parameters and initial state into the program's configuration.
-    translate: fn(&RouterSpec, &Link, &mut types::fs_config, &mut types::fs_link) -> Result<(), Refusal>,
+    translate:
+        fn(&RouterSpec, &LinkProperties, &mut types::fs_config, &mut types::fs_link) -> Result<(), Refusal>,
     /// Bytes that have arrived up to the last decision.
     pub input_bytes: fn(&types::fs_link) -> u64,
     /// Converts the option's fields into the registry's header.
@@ -75,7 +76,7 @@ pub struct Variable {
 
 /// Properties of the link for the kernel's router, in addition to the law's own parameters.
 #[derive(Clone, Copy, Debug)]
-pub struct Link {
+pub struct LinkProperties {
     /// The link's capacity, if known.
     pub rate: Option<Rate>,
     /// The limit of its queue, if known.
@@ -88,7 +89,7 @@ pub struct Link {
     pub min_interval: Time,
 }
 
-impl Link {
+impl LinkProperties {
     /// The rate, for a law that needs one: [`translate`] has checked that it is known.
     fn known_rate(&self) -> Rate {
         self.rate.unwrap_or(Rate::ZERO)
@@ -172,7 +173,10 @@ pub fn on_path(spec: &RouterSpec) -> Result<(), Refusal> {
 
 /// The configuration and initial state of the router's program for a link. Refuses a parameter that the
 /// kernel's law does not support.
-pub fn translate(spec: &RouterSpec, link: &Link) -> Result<(types::fs_config, types::fs_link), Refusal> {
+pub fn translate(
+    spec: &RouterSpec,
+    link: &LinkProperties,
+) -> Result<(types::fs_config, types::fs_link), Refusal> {
     let law = law_of(spec)?;
     let name = law.name;
     match link.rate {

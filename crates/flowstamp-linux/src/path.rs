@@ -22,10 +22,10 @@ mod queue;
 
 pub use device::By;
 pub use flows::{Flow, PORTS, number_of};
-pub use forward::{Epoch, PROCESSOR, Path, Report, Specification, real_time};
+pub use forward::{EmulatedPath, Epoch, PROCESSOR, Report, Specification, real_time};
 pub use lateness::Summary as LatenessSummary;
 pub use liars::Liars;
-pub use link::{Link, LinkSpecification};
+pub use link::{EmulatedLink, LinkSpecification};
 pub use queue::Kind as QueueKind;
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {

@@ -144,7 +144,8 @@ impl Router {
         let law = law::law_of(&spec)?;
         let rate = (!law.blind).then_some(path.mean_rate());
         let limit = Some(Limit::Bytes(path.buffer_bytes()));
-        law::translate(&spec, &law::Link { rate, limit, own_weight: 1.0, eta, min_interval }).map(drop)
+        law::translate(&spec, &law::LinkProperties { rate, limit, own_weight: 1.0, eta, min_interval })
+            .map(drop)
     }
 
     /// The effective law as a scenario's table.

@@ -9,7 +9,7 @@ use super::departures::{self, Left};
 use super::file::{Application, Control, LINKS, Lab, PACKET_BYTES};
 use super::shaper::{Changes, LATEST};
 use super::stamped::Variables;
-use crate::path::{By, Flow, LatenessSummary, Link, Report, number_of};
+use crate::path::{By, EmulatedLink, Flow, LatenessSummary, Report, number_of};
 use crate::router::police as policing;
 use flowstamp_laws::medium::Capacity;
 use flowstamp_laws::registry::RouterSpec;
@@ -158,7 +158,7 @@ fn groups(lab: &Lab, plan: &[Planned], report: &Report, flows: &[FlowRow]) -> Ma
 
 /// The path's counters and lateness.
 fn path(lab: &Lab, report: &Report, observed: &Observed, lateness: &LatenessSummary) -> Value {
-    let counters = report.links.each_ref().map(Link::counters);
+    let counters = report.links.each_ref().map(EmulatedLink::counters);
     json!({
         "by": observed.by,
         "lateness": lateness,
@@ -243,7 +243,7 @@ fn counted(summary: &LinkSummary) -> Value {
     known
 }
 
-fn link_summary(lab: &Lab, link: &Link, capacity: &Capacity) -> LinkSummary {
+fn link_summary(lab: &Lab, link: &EmulatedLink, capacity: &Capacity) -> LinkSummary {
     let c = link.counters();
     let room = capacity.bytes_between(lab.warmup, lab.duration);
     LinkSummary {

@@ -2,7 +2,7 @@
 
 use super::fixed::{bps, ns, q16, q32, seconds};
 use super::parameters::{BOUND, RTT, TIMER, between, lacked, lacks};
-use super::{Law, Link, Variable};
+use super::{Law, LinkProperties, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
 use flowstamp_laws::rcp::Header;
@@ -74,7 +74,7 @@ fn carries(spec: &RouterSpec) -> Result<(), Refusal> {
 
 fn translate(
     spec: &RouterSpec,
-    link: &Link,
+    link: &LinkProperties,
     config: &mut types::fs_config,
     first: &mut types::fs_link,
 ) -> Result<(), Refusal> {

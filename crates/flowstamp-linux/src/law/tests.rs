@@ -7,9 +7,9 @@ use flowstamp_laws::rcp::router::Params as Rcp;
 use flowstamp_wire::option::MicrosFloat;
 use toml::Value;
 
-fn link() -> Link {
+fn link() -> LinkProperties {
     let (rate, limit) = (Some(Rate::from_mbps(100.0)), Some(Limit::Bytes(64_000)));
-    Link { rate, limit, own_weight: 1.0, eta: 1.0, min_interval: Time::from_millis(1) }
+    LinkProperties { rate, limit, own_weight: 1.0, eta: 1.0, min_interval: Time::from_millis(1) }
 }
 
 /// The parameters of a router's law, as they are written.
@@ -23,7 +23,7 @@ fn with(law: &Law, sets: &[&str]) -> Result<(types::fs_config, types::fs_link), 
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let Given { spec, eta, min_interval } = given(law, &sets, None, None)?;
     let rate = link().rate.filter(|_| !law.blind);
-    translate(&spec, &Link { rate, eta, min_interval, ..link() })
+    translate(&spec, &LinkProperties { rate, eta, min_interval, ..link() })
 }
 
 fn bytes((config, first): (types::fs_config, types::fs_link)) -> Vec<u8> {
@@ -238,7 +238,7 @@ fn the_kernels_own_defaults_are_the_laws_parameters_where_it_has_them() {
     assert_eq!((config.vcp.t_q_ns, config.queue_interval_ns), (1_000_000, 1_000_000));
     // --eta is what the law calls gamma.
     let Given { spec, eta, min_interval } = given(vcp, &[], Some(0.8), None).expect("a target");
-    let (config, _) = translate(&spec, &Link { eta, min_interval, ..link() }).expect("a law");
+    let (config, _) = translate(&spec, &LinkProperties { eta, min_interval, ..link() }).expect("a law");
     assert_eq!(config.vcp.target_rate_q16, q16(0.8 * 12.5e6));
     let twice = given(vcp, &["gamma=0.9".to_owned()], Some(0.8), None).err().expect("refused").0;
     assert!(twice.contains("--eta is vcp's gamma: say it once"), "{twice}");
@@ -263,7 +263,7 @@ fn xcp_bs_parameters_reach_the_kernel() {
     assert_eq!((bytes.kappa_q16, bytes.in_packets, bytes.border_q24), (4000 << 16, 0, 2000 << 24));
     // A queueing discipline's limit in packets counts full-sized packets; an explicit q_max has priority.
     let Given { spec, eta, min_interval } = given(xcp_b, &[], None, None).expect("defaults");
-    let of = |limit| translate(&spec, &Link { rate: None, limit, eta, min_interval, ..link() });
+    let of = |limit| translate(&spec, &LinkProperties { rate: None, limit, eta, min_interval, ..link() });
     let (config, first) = of(Some(Limit::Packets(100))).expect("a limit");
     assert!((config.xcp_b.most_q16 as f64 / 65536.0 - 151_400.0 / 4.3737).abs() < 0.1);
     assert_eq!((first.xcp_b.under_used, first.xcp_b.each_q16, config.link_rate_q16), (1, 1 << 16, 0));
@@ -275,7 +275,7 @@ fn a_law_without_a_rate_takes_none_and_others_need_one() {
     let [rcp, .., xcp_b] = ROUTERS;
     let of = |law, rate| {
         let Given { spec, eta, min_interval } = given(law, &[], None, None).expect("defaults");
-        translate(&spec, &Link { rate, eta, min_interval, ..link() }).expect_err("refused").0
+        translate(&spec, &LinkProperties { rate, eta, min_interval, ..link() }).expect_err("refused").0
     };
     assert_eq!(
         of(xcp_b, link().rate),

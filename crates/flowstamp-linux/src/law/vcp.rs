@@ -2,7 +2,7 @@
 
 use super::fixed::{ns, q16, q32, us};
 use super::parameters::{between, lacked, lacks};
-use super::{Law, Link, Variable};
+use super::{Law, LinkProperties, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
 use flowstamp_laws::registry::{self, RouterSpec};
@@ -60,7 +60,7 @@ const SAMPLES: u64 = 20;
 
 fn translate(
     spec: &RouterSpec,
-    link: &Link,
+    link: &LinkProperties,
     config: &mut types::fs_config,
     first: &mut types::fs_link,
 ) -> Result<(), Refusal> {

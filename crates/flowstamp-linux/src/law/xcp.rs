@@ -2,7 +2,7 @@
 
 use super::fixed::{bps, ns, q16, q32, seconds, us};
 use super::parameters::{BOUND, RTT, TIMER, between};
-use super::{Law, Link, Variable};
+use super::{Law, LinkProperties, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
 use flowstamp_laws::Stamp;
@@ -70,7 +70,7 @@ const FACTOR: [f64; 2] = [0.001, 16.0];
 
 fn translate(
     spec: &RouterSpec,
-    link: &Link,
+    link: &LinkProperties,
     config: &mut types::fs_config,
     first: &mut types::fs_link,
 ) -> Result<(), Refusal> {

@@ -6,7 +6,7 @@ use super::parameters::{between, cannot};
 use super::xcp::{
     self, AGGREGATE, AVG_RTT, INPUT_RATE, MAX_WEIGHT, PERSISTENT_QUEUE, Times, max_weight_q16, times,
 };
-use super::{Law, Link, Variable};
+use super::{Law, LinkProperties, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
 use flowstamp_laws::Bytes;
@@ -55,7 +55,7 @@ const PACKET_BYTES: u32 = 1514;
 
 fn translate(
     spec: &RouterSpec,
-    link: &Link,
+    link: &LinkProperties,
     config: &mut types::fs_config,
     first: &mut types::fs_link,
 ) -> Result<(), Refusal> {

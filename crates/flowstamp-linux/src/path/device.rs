@@ -109,7 +109,7 @@ impl Device {
 #[cfg(test)]
 mod tests {
     use super::By;
-    use crate::path::{LinkSpecification, Path, Specification};
+    use crate::path::{EmulatedPath, LinkSpecification, Specification};
     use flowstamp_laws::units::Time;
     use std::fs::File;
     use std::io::{Read, Write};
@@ -153,7 +153,7 @@ mod tests {
             PathBuf::from(format!("/run/netns/{}-{place}", self.0))
         }
 
-        fn path(&self, by: By) -> Path {
+        fn path(&self, by: By) -> EmulatedPath {
             let ends = match by {
                 By::AfXdp => [("path", "in"), ("path", "out")],
                 By::Tap => [("left", "x0"), ("right", "x0")],
@@ -176,7 +176,7 @@ mod tests {
             let interfaces = ends.map(|(place, name)| (self.file(place), name.to_owned()));
             let path =
                 Specification { by, interfaces, links: [link(), link()], preambles: Vec::new(), liars: None };
-            Path::start(path).expect("the path")
+            EmulatedPath::start(path).expect("the path")
         }
 
         /// A raw socket on the host's end, for frames of one EtherType.

@@ -4,7 +4,7 @@ use super::device::{By, Device};
 use super::flows::Flows;
 use super::lateness::Lateness;
 use super::liars::Liars;
-use super::link::{Link, LinkSpecification};
+use super::link::{EmulatedLink, LinkSpecification};
 use super::{clock_ns, frame, monotonic_ns};
 use anyhow::Context;
 use flowstamp_laws::units::Time;
@@ -37,7 +37,7 @@ pub struct Specification {
 #[derive(Debug)]
 pub struct Report {
     /// The link of the data and the link of the acks.
-    pub links: [Link; 2],
+    pub links: [EmulatedLink; 2],
     pub flows: Flows,
     /// How late packets left.
     pub lateness: Lateness,
@@ -50,7 +50,7 @@ pub struct Report {
 }
 
 /// A running path, which ends when it is dropped.
-pub struct Path {
+pub struct EmulatedPath {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<anyhow::Result<Report>>>,
     /// Origin of all its times.
@@ -85,7 +85,7 @@ impl Epoch {
     }
 }
 
-impl Path {
+impl EmulatedPath {
     /// Starts forwarding; returns once both interfaces are open.
     pub fn start(spec: Specification) -> anyhow::Result<Self> {
         let epoch = Epoch::start();
@@ -128,7 +128,7 @@ impl Path {
     }
 }
 
-impl Drop for Path {
+impl Drop for EmulatedPath {
     fn drop(&mut self) {
         if self.thread.is_some() {
             let _ = self.join();
@@ -193,7 +193,7 @@ const MAX_SLEEP_NS: u64 = 20_000_000;
 
 struct Forwarder {
     devices: [Device; 2],
-    links: [Link; 2],
+    links: [EmulatedLink; 2],
     flows: Flows,
     liars: Option<Liars>,
     lateness: Lateness,
@@ -209,7 +209,7 @@ impl Forwarder {
         let (warmup, until, every) = (spec.links[0].warmup, spec.links[0].until, spec.links[0].every);
         Self {
             devices,
-            links: spec.links.map(Link::new),
+            links: spec.links.map(EmulatedLink::new),
             flows: Flows::new(&spec.preambles, warmup, until, every),
             liars: spec.liars,
             lateness: Lateness::default(),
@@ -314,7 +314,7 @@ impl Forwarder {
 
     /// Sleeps until the next packet is due or a frame arrives.
     fn sleep(&self) {
-        let next = self.links.iter().filter_map(Link::deadline).min();
+        let next = self.links.iter().filter_map(EmulatedLink::deadline).min();
         let now = self.epoch.now();
         let ns = next.map_or(MAX_SLEEP_NS, |at| at.saturating_sub(now).as_ps() / 1000).min(MAX_SLEEP_NS);
         let timeout = libc::timespec { tv_sec: 0, tv_nsec: ns as i64 };

@@ -105,7 +105,7 @@ pub struct Sample {
 }
 
 #[derive(Debug)]
-pub struct Link {
+pub struct EmulatedLink {
     spec: LinkSpecification,
     /// The law whose stamps the router reads and writes.
     law: Option<&'static Law>,
@@ -141,7 +141,7 @@ enum Event {
     End,
 }
 
-impl Link {
+impl EmulatedLink {
     pub fn new(spec: LinkSpecification) -> Self {
         Self {
             law: spec.router.as_ref().and_then(|router| law::of_header(router.header())),
@@ -370,8 +370,8 @@ impl Link {
 mod tests {
     use super::*;
 
-    fn link(rate_mbps: f64, buffer_bytes: u64) -> Link {
-        Link::new(LinkSpecification {
+    fn link(rate_mbps: f64, buffer_bytes: u64) -> EmulatedLink {
+        EmulatedLink::new(LinkSpecification {
             service: Some(Service::constant(flowstamp_laws::Rate::from_mbps(rate_mbps))),
             delay: Time::from_millis(5),
             buffer_bytes,
@@ -430,8 +430,11 @@ mod tests {
     #[test]
     fn losses_follow_from_the_seed() {
         let run = |seed| {
-            let mut link =
-                Link::new(LinkSpecification { loss: 0.1, seed: (seed, "test"), ..link(8.0, 1 << 30).spec });
+            let mut link = EmulatedLink::new(LinkSpecification {
+                loss: 0.1,
+                seed: (seed, "test"),
+                ..link(8.0, 1 << 30).spec
+            });
             for n in 0..10_000 {
                 link.arrive(Time::from_millis(n), vec![0; 100]);
             }

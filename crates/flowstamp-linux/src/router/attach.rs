@@ -1,7 +1,7 @@
 //! `router attach` and `router detach`.
 
 use super::pins::{self, pinned_config};
-use super::program::{self, Link, Share, bytes_of, load, start};
+use super::program::{self, LinkConfig, Share, bytes_of, load, start};
 use super::{Interface, htb, metrics, share, sight, staged};
 use crate::bpffs;
 use crate::law::{self, Law};
@@ -81,7 +81,7 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             format!("--half-duplex: {name} is told the rate of what leaves; leave it out, or take xcp-b");
         return Err(Refusal(text).into());
     }
-    let wanted = Link {
+    let wanted = LinkConfig {
         half_duplex: arguments.half_duplex,
         law: spec,
         rate: arguments.rate,
@@ -97,7 +97,7 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }),
     };
     // Reports wrong arguments before anything changes.
-    Link { limit: Some(Limit::Bytes(1)), ..wanted.clone() }.translate(1, 14)?;
+    LinkConfig { limit: Some(Limit::Bytes(1)), ..wanted.clone() }.translate(1, 14)?;
     let listener = arguments.metrics.map(metrics::listen).transpose()?;
     let lock = pins::prepare(&interface.pins.root)?;
     let done = attach_prepared(interface, arguments.law, wanted);
@@ -112,7 +112,7 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Attaches the router; the caller holds the lock on the directory of pins.
-fn attach_prepared(interface: &Interface, law: &Law, mut wanted: Link) -> anyhow::Result<ExitCode> {
+fn attach_prepared(interface: &Interface, law: &Law, mut wanted: LinkConfig) -> anyhow::Result<ExitCode> {
     pins::enter(interface)?;
     let (ifindex, link_bytes) = pins::look_up(&interface.name)?;
     let directory = pins::directory(interface);
@@ -195,7 +195,7 @@ fn arrange(
     socket: &Socket,
     ifindex: u32,
     root: &htb::Root,
-    wanted: &Link,
+    wanted: &LinkConfig,
 ) -> Result<(), Refusal> {
     let Some(share) = &wanted.share else { return Ok(()) };
     let weights = [share.own_weight, 1.0 - share.own_weight];
@@ -217,7 +217,7 @@ fn arrange(
 }
 
 /// Pins the law's maps in the directory `new`.
-fn stage(new: &Path, skeleton: &mut program::RouterSkel<'_>, wanted: &Link) -> anyhow::Result<()> {
+fn stage(new: &Path, skeleton: &mut program::RouterSkel<'_>, wanted: &LinkConfig) -> anyhow::Result<()> {
     if let Some(shared) = &wanted.share {
         let rate = wanted.rate.unwrap_or(Rate::ZERO);
         let state = share::state(rate.bytes_per_sec(), shared.own_weight);
@@ -239,7 +239,7 @@ fn put_on(
     directory: &Path,
     skeleton: &mut program::RouterSkel<'_>,
     ifindex: u32,
-    wanted: &Link,
+    wanted: &LinkConfig,
 ) -> anyhow::Result<()> {
     start(skeleton, ifindex)?;
     let programs = &skeleton.progs;

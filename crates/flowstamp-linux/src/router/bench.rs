@@ -2,7 +2,7 @@
 //! per packet.
 
 use super::operations::{self, Operations};
-use super::program::{Link, Share, load, types};
+use super::program::{LinkConfig, Share, load, types};
 use crate::law::{self, LAWS, Law, ROUTERS};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::{Bytes, Rate};
@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let law::Given { spec, eta, min_interval } = law::given(law, &[], None, None)?;
         let rate = (!law.blind).then_some(Rate::from_gbps(1.0));
         let limit = Some(Limit::Bytes(1_000_000));
-        let link = Link { law: spec, rate, limit, eta, min_interval, half_duplex: false, share };
+        let link = LinkConfig { law: spec, rate, limit, eta, min_interval, half_duplex: false, share };
         let (config, mut first) = link.translate(1, 14)?;
         // Full pools, so that each packet is given and taken some feedback.
         first.xcp.give = types::fs_gain { mantissa: 1 << 20, shift: 10 };

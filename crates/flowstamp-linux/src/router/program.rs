@@ -16,7 +16,7 @@ pub use crate::bpf::{bytes_of, value_of};
 
 /// The requested properties of a router's link.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct LinkConfig {
     pub law: RouterSpec,
     /// Its capacity, if known.
     pub rate: Option<Rate>,
@@ -41,7 +41,7 @@ pub struct Share {
     pub buffer: Bytes,
 }
 
-impl Link {
+impl LinkConfig {
     /// The program's configuration and initial state, for an interface `ifindex` with `link_bytes` of
     /// link-layer header.
     pub fn translate(
@@ -60,7 +60,7 @@ impl Link {
         let own_weight = self.share.map_or(1.0, |share| share.own_weight);
         let Self { rate, limit, eta, min_interval, .. } = *self;
         let (mut config, mut link) =
-            law::translate(&self.law, &law::Link { rate, limit, own_weight, eta, min_interval })?;
+            law::translate(&self.law, &law::LinkProperties { rate, limit, own_weight, eta, min_interval })?;
         config.ifindex = u64::from(ifindex);
         config.link_bytes = link_bytes;
         config.half_duplex = self.half_duplex.into();
