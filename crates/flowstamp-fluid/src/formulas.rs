@@ -22,12 +22,12 @@
 //! Valid for loads from 0 to below 1.
 //!
 //! ```
-//! use flowstamp_fluid::{formulas::{Link, Mean, RoundTrips}, servers::Discipline, sizes::SizeDistribution};
+//! use flowstamp_fluid::{formulas::{Mg1Queue, Mean, RoundTrips}, servers::Discipline, sizes::SizeDistribution};
 //! use flowstamp_laws::{Rate, Time};
 //!
 //! // Figure 2.9 at a load of 0.9.
 //! let sizes = SizeDistribution::pareto(25_000.0, 1.2)?;
-//! let link = Link::new(&sizes, Rate::from_mbps(45.0), 0.9)?;
+//! let link = Mg1Queue::new(&sizes, Rate::from_mbps(45.0), 0.9)?;
 //! let fct = |d| link.mean_fct(d, Time::from_millis(100), RoundTrips::One);
 //! assert!(fct(Discipline::Srpt) < fct(Discipline::Ps));
 //! assert_eq!(fct(Discipline::Fcfs), Mean::Infinite);
@@ -210,13 +210,13 @@ pub fn flow_duration(bytes: f64, rate: Rate, last_packet_delay_s: f64) -> f64 {
 
 /// Flows arriving as a Poisson process at one link: an M/G/1 queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Link<'a> {
+pub struct Mg1Queue<'a> {
     sizes: &'a SizeDistribution,
     capacity: Rate,
     load: f64,
 }
 
-impl<'a> Link<'a> {
+impl<'a> Mg1Queue<'a> {
     /// A link of `capacity` under a `load`, as a share of the capacity, of flows of `sizes`.
     ///
     /// # Errors
@@ -378,7 +378,7 @@ mod tests {
         // Mean service 1 s: PS and FCFS are both 1/(1 - rho).
         let sizes = SizeDistribution::exponential(1e6).unwrap();
         for load in [0.0, 0.3, 0.5, 0.8, 0.9, 0.99] {
-            let link = Link::new(&sizes, mbps(8.0), load).unwrap();
+            let link = Mg1Queue::new(&sizes, mbps(8.0), load).unwrap();
             let known = 1.0 / (1.0 - load);
             for d in [Discipline::Ps, Discipline::Fcfs] {
                 assert!((link.mean_time(d).seconds() / known - 1.0).abs() < 1e-12, "{d:?} {load}");
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn fixed_sizes_leave_srpt_nothing_to_choose() {
         let sizes = SizeDistribution::fixed(1e6).unwrap();
-        let link = Link::new(&sizes, mbps(8.0), 0.8).unwrap();
+        let link = Mg1Queue::new(&sizes, mbps(8.0), 0.8).unwrap();
         let fcfs = link.mean_time(Discipline::Fcfs).seconds();
         assert!((fcfs - 3.0).abs() < 1e-12);
         assert!((link.mean_time(Discipline::Srpt).seconds() - fcfs).abs() < 1e-12);
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn heavy_tail_is_infinite_under_fcfs_only() {
         let sizes = SizeDistribution::pareto(25_000.0, 1.2).unwrap();
-        let link = Link::new(&sizes, mbps(150.0), 0.8).unwrap();
+        let link = Mg1Queue::new(&sizes, mbps(150.0), 0.8).unwrap();
         assert_eq!(link.mean_time(Discipline::Fcfs), Mean::Infinite);
         let ps = link.mean_time(Discipline::Ps).seconds();
         let srpt = link.mean_time(Discipline::Srpt).seconds();
@@ -414,7 +414,7 @@ mod tests {
         assert!(srpt < fb && fb < ps, "{srpt} {fb} {ps}");
         // Shape 3 has a second moment.
         let light = SizeDistribution::pareto(25_000.0, 3.0).unwrap();
-        let link = Link::new(&light, mbps(150.0), 0.8).unwrap();
+        let link = Mg1Queue::new(&light, mbps(150.0), 0.8).unwrap();
         assert!(matches!(link.mean_time(Discipline::Fcfs), Mean::Finite(_)));
     }
 
@@ -427,7 +427,7 @@ mod tests {
             SizeDistribution::bounded_pareto(4000.0, 1e9, 1.2).unwrap(),
             SizeDistribution::empirical(&[(500.0, 0.2), (2000.0, 0.7), (2000.0, 0.8), (1e5, 1.0)]).unwrap(),
         ] {
-            let link = Link::new(&sizes, mbps(100.0), 0.9).unwrap();
+            let link = Mg1Queue::new(&sizes, mbps(100.0), 0.9).unwrap();
             for d in [Discipline::Ps, Discipline::Srpt, Discipline::Fb] {
                 let all = link.mean_time(d).seconds();
                 let by_size = sizes.expect(|x| link.mean_time_of_size(d, x).seconds());
@@ -442,7 +442,7 @@ mod tests {
         let sizes = SizeDistribution::pareto(25_000.0, 1.2).unwrap();
         for c in [45.0, 150.0] {
             let at = |d, load| {
-                Link::new(&sizes, mbps(c), load).unwrap().mean_fct(d, RTT, RoundTrips::One).seconds()
+                Mg1Queue::new(&sizes, mbps(c), load).unwrap().mean_fct(d, RTT, RoundTrips::One).seconds()
             };
             for load in [0.1, 0.3, 0.5] {
                 let (ps, srpt) = (at(Discipline::Ps, load), at(Discipline::Srpt, load));

@@ -1,6 +1,6 @@
 //! Flow-size distributions, in bytes: density, distribution, quantile, and the truncated moments that the formulas need.
 //!
-//! | law | parameters | `E[L^2]` |
+//! | distribution | parameters | `E[L^2]` |
 //! |---|---|---|
 //! | fixed | size | finite |
 //! | uniform | min, max | finite |
@@ -12,10 +12,10 @@
 //! Valid for sizes of 10^-3 to 10^15 bytes; Pareto shapes from 1.05 on keep eight digits in the means of [`crate::formulas`]
 //! (nearer to 1, the tail that carries the mean lies beyond what an `f64` can square).
 
-mod law;
+mod distribution;
 
 use crate::quadrature::integrate;
-use law::{Empirical, Law};
+use distribution::{Distribution, Empirical};
 
 /// Why a distribution was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -62,7 +62,7 @@ pub enum SizeError {
 /// A distribution of flow sizes in bytes, with a finite mean above zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeDistribution {
-    law: Law,
+    distribution: Distribution,
     mean: f64,
 }
 
@@ -88,7 +88,7 @@ impl SizeDistribution {
     /// `bytes` is not a finite number above 0.
     pub fn fixed(bytes: f64) -> Result<Self, SizeError> {
         let mean = positive("size", bytes)?;
-        Ok(Self { law: Law::Fixed(mean), mean })
+        Ok(Self { distribution: Distribution::Fixed(mean), mean })
     }
 
     /// Evenly between `min` (at least 0) and `max` bytes.
@@ -103,7 +103,7 @@ impl SizeDistribution {
         if max <= min {
             return Err(SizeError::Order { min, max });
         }
-        Ok(Self { law: Law::Uniform { min, max }, mean: f64::midpoint(min, max) })
+        Ok(Self { distribution: Distribution::Uniform { min, max }, mean: f64::midpoint(min, max) })
     }
 
     /// Exponential with `mean` bytes.
@@ -112,7 +112,7 @@ impl SizeDistribution {
     /// `mean` is not a finite number above 0.
     pub fn exponential(mean: f64) -> Result<Self, SizeError> {
         let mean = positive("mean", mean)?;
-        Ok(Self { law: Law::Exponential { mean }, mean })
+        Ok(Self { distribution: Distribution::Exponential { mean }, mean })
     }
 
     /// Pareto with `mean` bytes and a `shape` above 1.
@@ -124,7 +124,7 @@ impl SizeDistribution {
         if !(shape.is_finite() && shape > 1.0) {
             return Err(SizeError::Shape(shape));
         }
-        Ok(Self { law: Law::Pareto { min: mean * (shape - 1.0) / shape, shape }, mean })
+        Ok(Self { distribution: Distribution::Pareto { min: mean * (shape - 1.0) / shape, shape }, mean })
     }
 
     /// Pareto of a `shape` above 1, cut to sizes between `min` and `max` bytes (Dukkipati 2007, appendix A):
@@ -141,9 +141,9 @@ impl SizeDistribution {
         if !(shape.is_finite() && shape > 1.0) {
             return Err(SizeError::Shape(shape));
         }
-        let law = Law::BoundedPareto { min, max, shape };
-        let mean = law.partial_moment(1, max, true);
-        Ok(Self { law, mean })
+        let distribution = Distribution::BoundedPareto { min, max, shape };
+        let mean = distribution.partial_moment(1, max, true);
+        Ok(Self { distribution, mean })
     }
 
     /// A Pareto with `mean` bytes and `shape`, cut at `max` bytes. Its smallest size is raised so that the mean stays the same.
@@ -198,7 +198,10 @@ impl SizeDistribution {
         if last.1 < 1.0 {
             return Err(SizeError::LastProbability(last.1));
         }
-        Ok(Self { law: Law::Empirical(Empirical { points: points.to_vec(), moments }), mean: first })
+        Ok(Self {
+            distribution: Distribution::Empirical(Empirical { points: points.to_vec(), moments }),
+            mean: first,
+        })
     }
 
     /// `E[L]` in bytes.
@@ -210,16 +213,16 @@ impl SizeDistribution {
     /// `E[L^2]` in bytes squared; infinite for a Pareto of shape at most 2.
     #[must_use]
     pub fn second_moment(&self) -> f64 {
-        match &self.law {
-            Law::Exponential { mean } => 2.0 * mean * mean,
-            Law::Pareto { min, shape } => {
+        match &self.distribution {
+            Distribution::Exponential { mean } => 2.0 * mean * mean,
+            Distribution::Pareto { min, shape } => {
                 if *shape > 2.0 {
                     shape * min * min / (shape - 2.0)
                 } else {
                     f64::INFINITY
                 }
             }
-            law => law.partial_moment(2, self.max_bytes(), true),
+            distribution => distribution.partial_moment(2, self.max_bytes(), true),
         }
     }
 
@@ -232,51 +235,53 @@ impl SizeDistribution {
     /// The smallest possible size in bytes.
     #[must_use]
     pub fn min_bytes(&self) -> f64 {
-        match &self.law {
-            Law::Fixed(size) => *size,
-            Law::Exponential { .. } => 0.0,
-            Law::Uniform { min, .. } | Law::Pareto { min, .. } | Law::BoundedPareto { min, .. } => *min,
-            Law::Empirical(e) => e.points.iter().rfind(|(_, p)| *p <= 0.0).unwrap_or(&e.points[0]).0,
+        match &self.distribution {
+            Distribution::Fixed(size) => *size,
+            Distribution::Exponential { .. } => 0.0,
+            Distribution::Uniform { min, .. }
+            | Distribution::Pareto { min, .. }
+            | Distribution::BoundedPareto { min, .. } => *min,
+            Distribution::Empirical(e) => e.points.iter().rfind(|(_, p)| *p <= 0.0).unwrap_or(&e.points[0]).0,
         }
     }
 
     /// The largest possible size in bytes, infinite for the exponential and the Pareto.
     #[must_use]
     pub fn max_bytes(&self) -> f64 {
-        match &self.law {
-            Law::Fixed(size) => *size,
-            Law::Exponential { .. } | Law::Pareto { .. } => f64::INFINITY,
-            Law::Uniform { max, .. } | Law::BoundedPareto { max, .. } => *max,
-            Law::Empirical(e) => e.points[e.points.len() - 1].0,
+        match &self.distribution {
+            Distribution::Fixed(size) => *size,
+            Distribution::Exponential { .. } | Distribution::Pareto { .. } => f64::INFINITY,
+            Distribution::Uniform { max, .. } | Distribution::BoundedPareto { max, .. } => *max,
+            Distribution::Empirical(e) => e.points[e.points.len() - 1].0,
         }
     }
 
     /// `P(L <= x)`.
     #[must_use]
     pub fn cdf(&self, x: f64) -> f64 {
-        self.law.mass(x, true)
+        self.distribution.mass(x, true)
     }
 
     /// `P(L > x)`, to full relative precision also where it is tiny.
     #[must_use]
     pub fn ccdf(&self, x: f64) -> f64 {
-        match &self.law {
+        match &self.distribution {
             _ if x < self.min_bytes() => 1.0,
-            Law::Exponential { mean } => libm::exp(-x / mean),
-            Law::Pareto { min, shape } => libm::pow(min / x, *shape),
-            Law::BoundedPareto { min, max, shape } if x < *max => {
+            Distribution::Exponential { mean } => libm::exp(-x / mean),
+            Distribution::Pareto { min, shape } => libm::pow(min / x, *shape),
+            Distribution::BoundedPareto { min, max, shape } if x < *max => {
                 let end = libm::pow(min / max, *shape);
                 (libm::pow(min / x, *shape) - end) / (1.0 - end)
             }
-            law => 1.0 - law.mass(x, true),
+            distribution => 1.0 - distribution.mass(x, true),
         }
     }
 
     /// Density at `x` in 1/byte; infinite on an atom. At a corner, the density above it.
     #[must_use]
     pub fn pdf(&self, x: f64) -> f64 {
-        match &self.law {
-            Law::Fixed(size) => {
+        match &self.distribution {
+            Distribution::Fixed(size) => {
                 if x == *size {
                     f64::INFINITY
                 } else {
@@ -284,13 +289,13 @@ impl SizeDistribution {
                 }
             }
             _ if x < self.min_bytes() || x > self.max_bytes() => 0.0,
-            Law::Uniform { min, max } => 1.0 / (max - min),
-            Law::Exponential { mean } => libm::exp(-x / mean) / mean,
-            Law::Pareto { min, shape } => shape / x * libm::pow(min / x, *shape),
-            Law::BoundedPareto { min, max, shape } => {
+            Distribution::Uniform { min, max } => 1.0 / (max - min),
+            Distribution::Exponential { mean } => libm::exp(-x / mean) / mean,
+            Distribution::Pareto { min, shape } => shape / x * libm::pow(min / x, *shape),
+            Distribution::BoundedPareto { min, max, shape } => {
                 shape / x * libm::pow(min / x, *shape) / (1.0 - libm::pow(min / max, *shape))
             }
-            Law::Empirical(e) => e.density(x),
+            Distribution::Empirical(e) => e.density(x),
         }
     }
 
@@ -304,29 +309,29 @@ impl SizeDistribution {
     #[must_use]
     pub fn upper_quantile(&self, v: f64) -> f64 {
         let v = v.clamp(0.0, 1.0);
-        match &self.law {
-            Law::Fixed(size) => *size,
-            Law::Uniform { min, max } => max - (max - min) * v,
-            Law::Exponential { mean } => -mean * libm::log(v),
-            Law::Pareto { min, shape } => min * libm::pow(v, -1.0 / shape),
-            Law::BoundedPareto { min, max, shape } => {
+        match &self.distribution {
+            Distribution::Fixed(size) => *size,
+            Distribution::Uniform { min, max } => max - (max - min) * v,
+            Distribution::Exponential { mean } => -mean * libm::log(v),
+            Distribution::Pareto { min, shape } => min * libm::pow(v, -1.0 / shape),
+            Distribution::BoundedPareto { min, max, shape } => {
                 let end = libm::pow(min / max, *shape);
                 (min * libm::pow(v * (1.0 - end) + end, -1.0 / shape)).clamp(*min, *max)
             }
-            Law::Empirical(e) => e.quantile(1.0 - v),
+            Distribution::Empirical(e) => e.quantile(1.0 - v),
         }
     }
 
     /// `E[L^n; L <= x]` for `n` = 1 or 2, in bytes^n: sizes of exactly `x` included.
     #[must_use]
     pub fn partial_moment(&self, n: u8, x: f64) -> f64 {
-        self.law.partial_moment(n, x, true)
+        self.distribution.partial_moment(n, x, true)
     }
 
     /// `E[L^n; L < x]` for `n` = 1 or 2, in bytes^n: sizes of exactly `x` left out.
     #[must_use]
     pub fn partial_moment_below(&self, n: u8, x: f64) -> f64 {
-        self.law.partial_moment(n, x, false)
+        self.distribution.partial_moment(n, x, false)
     }
 
     /// `E[min(L, x)^n]` for `n` = 1 or 2, in bytes^n.
@@ -361,13 +366,13 @@ impl SizeDistribution {
         // P(L > t) is 1 below the smallest size. Above it, integrate over sizes, or over the tail where it is unbounded.
         let min = self.min_bytes();
         let head = integrate(&h, 0.0, min);
-        head + match &self.law {
-            Law::Fixed(_) => 0.0,
+        head + match &self.distribution {
+            Distribution::Fixed(_) => 0.0,
             // P(L > t) = (mean residual scale) x density: dt P(L > t) = mean dF, and t/a dF for the Pareto.
-            Law::Exponential { mean } => mean * self.expect(h),
-            Law::Pareto { shape, .. } => self.expect(|t| t / shape * h(t)),
-            Law::Uniform { min, max } => integrate(|t| self.ccdf(t) * h(t), *min, *max),
-            Law::BoundedPareto { min, max, .. } => {
+            Distribution::Exponential { mean } => mean * self.expect(h),
+            Distribution::Pareto { shape, .. } => self.expect(|t| t / shape * h(t)),
+            Distribution::Uniform { min, max } => integrate(|t| self.ccdf(t) * h(t), *min, *max),
+            Distribution::BoundedPareto { min, max, .. } => {
                 // Over log size: panels even in size would nearly all fall on the largest ones.
                 integrate(
                     |y| {
@@ -378,7 +383,7 @@ impl SizeDistribution {
                     libm::log(*max),
                 )
             }
-            Law::Empirical(e) => {
+            Distribution::Empirical(e) => {
                 e.points.windows(2).map(|w| integrate(|t| self.ccdf(t) * h(t), w[0].0.max(min), w[1].0)).sum()
             }
         }
@@ -389,9 +394,9 @@ impl SizeDistribution {
     pub fn integrate_to(&self, x: f64, h: impl Fn(f64) -> f64) -> f64 {
         let min = self.min_bytes();
         let mut total = integrate(&h, 0.0, min.min(x));
-        match &self.law {
-            Law::Fixed(_) => {}
-            Law::Empirical(e) => {
+        match &self.distribution {
+            Distribution::Fixed(_) => {}
+            Distribution::Empirical(e) => {
                 for w in e.points.windows(2) {
                     total += integrate(&h, w[0].0.max(min), w[1].0.min(x));
                 }
@@ -408,17 +413,19 @@ impl SizeDistribution {
     /// The power `m` of the substitution `P(L > t) = w^m` that takes the tail's singularity away: with `m = a/(a-1)`,
     /// the Pareto's `t dF` becomes a constant times `dw`.
     fn tail_power(&self) -> f64 {
-        match &self.law {
-            Law::Pareto { shape, .. } => shape / (shape - 1.0),
-            Law::BoundedPareto { shape, .. } => (shape / (shape - 1.0)).min(8.0),
+        match &self.distribution {
+            Distribution::Pareto { shape, .. } => shape / (shape - 1.0),
+            Distribution::BoundedPareto { shape, .. } => (shape / (shape - 1.0)).min(8.0),
             _ => 1.0,
         }
     }
 
     fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
-        let (single, points): (Option<Piece>, &[(f64, f64)]) = match &self.law {
-            Law::Fixed(size) => (Some(Piece::Atom { size: *size, mass: 1.0 }), &[]),
-            Law::Empirical(e) => (Some(Piece::Atom { size: e.points[0].0, mass: e.points[0].1 }), &e.points),
+        let (single, points): (Option<Piece>, &[(f64, f64)]) = match &self.distribution {
+            Distribution::Fixed(size) => (Some(Piece::Atom { size: *size, mass: 1.0 }), &[]),
+            Distribution::Empirical(e) => {
+                (Some(Piece::Atom { size: e.points[0].0, mass: e.points[0].1 }), &e.points)
+            }
             _ => (Some(Piece::Smooth), &[]),
         };
         single.into_iter().chain(points.windows(2).map(|w| {

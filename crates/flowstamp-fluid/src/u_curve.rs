@@ -44,7 +44,7 @@
 //! 6. Sizes without a second moment / [`Mean::Infinite`] at every rate / the model knows sizes by two moments only. The queue
 //!    itself has a finite mean at low enough rates (Borst and Zwart 2005): cut the sizes at the largest one of a run.
 
-use crate::formulas::{Link, Mean};
+use crate::formulas::{Mean, Mg1Queue};
 use crate::special::incomplete_gamma;
 
 /// The queue that the last packet of a flow is assumed to find.
@@ -92,12 +92,12 @@ pub enum UCurveError {
 impl Blocking {
     /// Equation A.8 where it applies, else Erlang's formula.
     #[must_use]
-    pub fn for_link(link: &Link<'_>) -> Self {
+    pub fn for_link(link: &Mg1Queue<'_>) -> Self {
         if short_share(link).is_some() { Self::TwoPoint } else { Self::ErlangC }
     }
 
     /// `P_b` with this number of servers, at least 1.
-    fn probability(self, link: &Link<'_>, servers: u32) -> Result<f64, UCurveError> {
+    fn probability(self, link: &Mg1Queue<'_>, servers: u32) -> Result<f64, UCurveError> {
         let (load, k) = (link.load(), f64::from(servers));
         match self {
             Self::ErlangC => Ok(erlang_c(servers, load) / load),
@@ -111,7 +111,7 @@ impl Blocking {
     }
 
     /// `P_b` for `servers` that need not be whole (deviation 2).
-    fn at(self, link: &Link<'_>, servers: f64) -> Result<f64, UCurveError> {
+    fn at(self, link: &Mg1Queue<'_>, servers: f64) -> Result<f64, UCurveError> {
         if self == Self::TwoPointSmooth {
             let (short, long) = short_and_long(link)?;
             return Ok(incomplete_gamma(servers * (1.0 - short), long * servers));
@@ -128,14 +128,14 @@ impl Blocking {
 }
 
 /// `a = F(M/20)`, if some flows are that short.
-fn short_share(link: &Link<'_>) -> Option<f64> {
+fn short_share(link: &Mg1Queue<'_>) -> Option<f64> {
     let sizes = link.sizes();
     let short = sizes.cdf(sizes.max_bytes() / 20.0);
     (sizes.max_bytes().is_finite() && short > 0.0 && short < 1.0).then_some(short)
 }
 
 /// `rho_s` and `rho_l`, before and in eq. A.8.
-fn short_and_long(link: &Link<'_>) -> Result<(f64, f64), UCurveError> {
+fn short_and_long(link: &Mg1Queue<'_>) -> Result<(f64, f64), UCurveError> {
     let a = short_share(link).ok_or(UCurveError::NoShortFlows)?;
     let sigma = link.sizes().squared_variation().sqrt(); // over E[L]
     let short = (a * (1.0 - sigma * ((1.0 - a) / a).sqrt())).max(0.0) * link.load(); // deviation 3
@@ -153,7 +153,7 @@ fn erlang_c(servers: u32, load: f64) -> f64 {
 }
 
 /// `E[Q_a]/C`, the mean queue in seconds.
-fn queue_s(link: &Link<'_>, rate_over_capacity: f64, blocking: Blocking) -> Result<f64, UCurveError> {
+fn queue_s(link: &Mg1Queue<'_>, rate_over_capacity: f64, blocking: Blocking) -> Result<f64, UCurveError> {
     let r = rate_over_capacity;
     if !(r.is_finite() && r > 0.0) {
         return Err(UCurveError::FlowRate(r));
@@ -178,7 +178,7 @@ fn queue_s(link: &Link<'_>, rate_over_capacity: f64, blocking: Blocking) -> Resu
 /// # Errors
 /// A rate that is not a finite number above 0; equation A.8 for sizes that it does not describe.
 pub fn mean_queue_bytes(
-    link: &Link<'_>,
+    link: &Mg1Queue<'_>,
     rate_over_capacity: f64,
     blocking: Blocking,
 ) -> Result<f64, UCurveError> {
@@ -191,7 +191,7 @@ pub fn mean_queue_bytes(
 /// # Errors
 /// A rate that is not a finite number above 0; equation A.8 for sizes that it does not describe.
 pub fn mean_duration(
-    link: &Link<'_>,
+    link: &Mg1Queue<'_>,
     rate_over_capacity: f64,
     reading: Reading,
     blocking: Blocking,
@@ -212,7 +212,7 @@ pub fn mean_duration(
 /// # Errors
 /// No range of rates; otherwise as [`mean_duration`].
 pub fn best_rate(
-    link: &Link<'_>,
+    link: &Mg1Queue<'_>,
     reading: Reading,
     blocking: Blocking,
     (from, to): (f64, f64),
@@ -254,7 +254,7 @@ mod tests {
             SizeDistribution::exponential(50_000.0).unwrap(),
             SizeDistribution::bounded_pareto_with_mean(25_000.0, 1e8, 1.2).unwrap(),
         ] {
-            let link = Link::new(&sizes, C, 0.8).unwrap();
+            let link = Mg1Queue::new(&sizes, C, 0.8).unwrap();
             let blocking = Blocking::for_link(&link);
             for reading in [Reading::AsPrinted, Reading::LastPacket] {
                 let at = |r| mean_duration(&link, r, reading, blocking).unwrap().seconds();
@@ -272,9 +272,9 @@ mod tests {
     fn exponential_falls_and_pareto_turns() {
         // Figure 3.6: 175 flows/s, 50 packets; figures 3.7 and A.3: 600 flows/s, 25 packets, shape 1.2.
         let sizes = SizeDistribution::exponential(50_000.0).unwrap();
-        let link = Link::with_arrivals(&sizes, C, 175.0).unwrap();
+        let link = Mg1Queue::with_arrivals(&sizes, C, 175.0).unwrap();
         let rates: Vec<f64> = (0..=120).map(|i| 10f64.powf(f64::from(i) / 30.0 - 3.0)).collect();
-        let curve = |link: &Link<'_>| -> Vec<f64> {
+        let curve = |link: &Mg1Queue<'_>| -> Vec<f64> {
             let blocking = Blocking::for_link(link);
             rates
                 .iter()
@@ -290,7 +290,7 @@ mod tests {
         assert!((at / delay - 1.0).abs() < 1e-12);
 
         let sizes = SizeDistribution::bounded_pareto_with_mean(25_000.0, 1e8, 1.2).unwrap();
-        let link = Link::with_arrivals(&sizes, C, 600.0).unwrap();
+        let link = Mg1Queue::with_arrivals(&sizes, C, 600.0).unwrap();
         let (r, least) = best_rate(&link, Reading::LastPacket, Blocking::TwoPoint, (1e-3, 10.0)).unwrap();
         assert!(r > 1e-3 && r < 1.0, "{r}");
         let c = curve(&link);
@@ -305,7 +305,7 @@ mod tests {
         // Figure A.3, whatever its largest size; the stepped curve has teeth (deviation 2).
         for max in [1e7, 1e8, 1e9] {
             let sizes = SizeDistribution::bounded_pareto_with_mean(25_000.0, max, 1.2).unwrap();
-            let link = Link::with_arrivals(&sizes, C, 600.0).unwrap();
+            let link = Mg1Queue::with_arrivals(&sizes, C, 600.0).unwrap();
             let minima = |blocking| {
                 let curve: Vec<f64> = (0..300)
                     .map(|i| 10f64.powf(f64::from(i) / 100.0 - 3.0))
@@ -321,13 +321,13 @@ mod tests {
     #[test]
     fn refuses_what_has_no_value() {
         let sizes = SizeDistribution::exponential(50_000.0).unwrap();
-        let link = Link::new(&sizes, C, 0.5).unwrap();
+        let link = Mg1Queue::new(&sizes, C, 0.5).unwrap();
         let at = |r, blocking| mean_duration(&link, r, Reading::AsPrinted, blocking);
         assert_eq!(at(0.0, Blocking::ErlangC), Err(UCurveError::FlowRate(0.0)));
         assert_eq!(at(0.5, Blocking::TwoPoint), Err(UCurveError::NoShortFlows));
         assert!(best_rate(&link, Reading::AsPrinted, Blocking::ErlangC, (1.0, 1.0)).is_err());
         let pareto = SizeDistribution::pareto(25_000.0, 1.2).unwrap();
-        let link = Link::new(&pareto, C, 0.5).unwrap();
+        let link = Mg1Queue::new(&pareto, C, 0.5).unwrap();
         assert_eq!(mean_duration(&link, 2.0, Reading::AsPrinted, Blocking::ErlangC), Ok(Mean::Infinite));
     }
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::poisson;
-use flowstamp_fluid::formulas::Link;
+use flowstamp_fluid::formulas::Mg1Queue;
 use flowstamp_fluid::servers::{Discipline, completions, rate_limited, sojourns};
 use flowstamp_fluid::sizes::SizeDistribution;
 use flowstamp_fluid::stats::{Interval, Little, Warmup, batch_means};
@@ -31,7 +31,7 @@ fn assert_close(what: &str, seed: u64, (mean, error): (f64, f64), formula: f64) 
 }
 
 fn check(sizes: &SizeDistribution, load: f64, disciplines: &[Discipline], seed: u64) {
-    let link = Link::new(sizes, C, load).expect("valid");
+    let link = Mg1Queue::new(sizes, C, load).expect("valid");
     let flows = poisson(seed, 400_000, link.flows_per_s(), sizes);
     for &d in disciplines {
         let done = completions(d, &flows, C).expect("valid");
@@ -53,7 +53,7 @@ fn m_m_1() {
         check(&sizes, load, &Discipline::ALL, seed);
     }
     // PS and FCFS have one mean (section 3.3).
-    let link = Link::new(&sizes, C, 0.7).expect("valid");
+    let link = Mg1Queue::new(&sizes, C, 0.7).expect("valid");
     let (ps, fcfs) = (link.mean_time(Discipline::Ps), link.mean_time(Discipline::Fcfs));
     assert!((ps.seconds() / fcfs.seconds() - 1.0).abs() < 1e-12);
 }
@@ -81,7 +81,7 @@ fn ps_time_is_proportional_to_size() {
     // Eq. 4.1 by size: mean of time over size is 1/(C (1 - rho)) for every size.
     let (load, seed) = (0.6, 8);
     let sizes = SizeDistribution::pareto(25_000.0, 1.8).expect("valid");
-    let link = Link::new(&sizes, C, load).expect("valid");
+    let link = Mg1Queue::new(&sizes, C, load).expect("valid");
     let flows = poisson(seed, 400_000, link.flows_per_s(), &sizes);
     let done = completions(Discipline::Ps, &flows, C).expect("valid");
     let times = sojourns(&flows, &done);
@@ -101,7 +101,7 @@ fn ps_time_is_proportional_to_size() {
 #[test]
 fn little_holds_on_every_server() {
     let sizes = SizeDistribution::exponential(50_000.0).expect("valid");
-    let link = Link::new(&sizes, C, 0.7).expect("valid");
+    let link = Mg1Queue::new(&sizes, C, 0.7).expect("valid");
     let seed = 9;
     let flows = poisson(seed, 100_000, link.flows_per_s(), &sizes);
     for d in Discipline::ALL {
@@ -152,7 +152,7 @@ fn u_curve_is_exact_from_the_capacity_on() {
     let exponential = SizeDistribution::exponential(50_000.0).expect("valid");
     let tail = SizeDistribution::bounded_pareto_with_mean(25_000.0, 2.5e6, 1.2).expect("valid");
     for (sizes, flows_per_s) in [(&exponential, 175.0), (&tail, 400.0)] {
-        let link = Link::with_arrivals(sizes, C, flows_per_s).expect("valid");
+        let link = Mg1Queue::with_arrivals(sizes, C, flows_per_s).expect("valid");
         for rate in [1.0, 2.0, 20.0] {
             let (duration, queue) = simulate(sizes, flows_per_s, rate, 20, 50_000);
             let blocking = Blocking::for_link(&link);
@@ -178,7 +178,7 @@ fn u_curve_below_the_capacity() {
     let exponential = SizeDistribution::exponential(50_000.0).expect("valid");
     let pareto = SizeDistribution::bounded_pareto_with_mean(25_000.0, 2.5e7, 1.2).expect("valid");
     for (sizes, flows_per_s, within) in [(&exponential, 175.0, 0.12), (&pareto, 600.0, 0.3)] {
-        let link = Link::with_arrivals(sizes, C, flows_per_s).expect("valid");
+        let link = Mg1Queue::with_arrivals(sizes, C, flows_per_s).expect("valid");
         let blocking = Blocking::for_link(&link);
         for rate in [0.02, 0.05, 0.1, 0.2, 0.5] {
             let (duration, queue) = simulate(sizes, flows_per_s, rate, 10, 100_000);

@@ -1,13 +1,13 @@
 //! XCP-b's router with a fluid for packets: figure 4's bound, whose it is, and how soon a link is full.
 
-use flowstamp_fluid::control::blind::{Link, Seen, Senders};
+use flowstamp_fluid::control::blind::{BlindLink, Seen, Senders};
 use flowstamp_laws::xcp::blind::Detection;
 use proptest::prelude::*;
 
 /// A queue at rest of a byte: figure 4 has none.
 const NONE: f64 = 1e-9;
 
-const LINK: Link = Link {
+const LINK: BlindLink = BlindLink {
     gains: [0.4, 0.2263],
     chi: Some(0.2),
     q_max: 0.5,
@@ -19,7 +19,7 @@ const LINK: Link = Link {
 };
 
 /// The largest queue over `chi Qmax`, and how many RTTs after there was one it is reached.
-fn peak(link: &Link) -> (f64, f64) {
+fn peak(link: &BlindLink) -> (f64, f64) {
     let seen = link.steps(80).expect("a link");
     let first = seen.iter().position(|step| step.queue > 1e-6).expect("a queue");
     let top = (0..seen.len()).max_by(|a, b| seen[*a].queue.total_cmp(&seen[*b].queue)).expect("steps");
@@ -28,10 +28,10 @@ fn peak(link: &Link) -> (f64, f64) {
 }
 
 /// The worst of instants within an interval at which the link is full.
-fn worst(link: Link) -> f64 {
+fn worst(link: BlindLink) -> f64 {
     let unit = link.chi.expect("chi") * link.q_max;
     let starts = (0..40).map(|n| link.start + unit * f64::from(n) / 40.0);
-    starts.map(|start| peak(&Link { start, ..link }).0).fold(0.0, f64::max)
+    starts.map(|start| peak(&BlindLink { start, ..link }).0).fold(0.0, f64::max)
 }
 
 /// With `chi Qmax` of a tenth the link of senders that begin with so little less than 0.3 is as good as full at the end of an interval: that is figure 4, whose
@@ -39,7 +39,7 @@ fn worst(link: Link) -> f64 {
 #[test]
 fn figure_4_is_the_router_with_senders_that_obey_at_once() {
     for detection in [Detection::Average, Detection::Counter] {
-        let (peak, after) = peak(&Link { start: 0.3 - 1e-7, detection, ..LINK });
+        let (peak, after) = peak(&BlindLink { start: 0.3 - 1e-7, detection, ..LINK });
         assert!((peak - (5.0 - 0.4 - 0.2263)).abs() < 1e-5, "{detection:?}: {peak}");
         assert_eq!(after, 2.0, "{detection:?}");
     }
@@ -58,7 +58,7 @@ proptest! {
         start in 0.01..0.6f64,
     ) {
         prop_assume!((0.02..0.3).contains(&(chi * q_max)));
-        let (peak, _) = peak(&Link { gains: [alpha, beta], chi: Some(chi), q_max, start, ..LINK });
+        let (peak, _) = peak(&BlindLink { gains: [alpha, beta], chi: Some(chi), q_max, start, ..LINK });
         let bound = 5.0 - alpha - beta;
         if 3.0 * alpha + 4.0 * beta >= 2.0 {
             prop_assert!(peak < bound + 1e-5, "{peak}, not {bound}");
@@ -69,7 +69,7 @@ proptest! {
 #[test]
 fn with_smaller_gains_it_is_not() {
     let gains = [0.2, 0.1];
-    let (peak, after) = peak(&Link { gains, start: 0.3 - 1e-7, ..LINK });
+    let (peak, after) = peak(&BlindLink { gains, start: 0.3 - 1e-7, ..LINK });
     assert!(peak > 5.0 - 0.3 + 0.5 && after > 2.0, "{peak} after {after}");
 }
 
@@ -78,8 +78,8 @@ fn with_smaller_gains_it_is_not() {
 #[test]
 fn it_is_a_bound_for_windows_and_not_for_rates() {
     for parts in [16, 64] {
-        let rates = worst(Link { senders: Senders::Rates, parts, ..LINK });
-        let windows = worst(Link { senders: Senders::Windows, parts, ..LINK });
+        let rates = worst(BlindLink { senders: Senders::Rates, parts, ..LINK });
+        let windows = worst(BlindLink { senders: Senders::Windows, parts, ..LINK });
         assert!((9.0..10.5).contains(&rates), "{parts} parts: rates {rates}");
         assert!((2.5..3.2).contains(&windows), "{parts} parts: windows {windows}");
     }
@@ -91,7 +91,7 @@ fn an_under_used_link_has_chi_q_max_more_in_each_interval() {
         steps[64 * rtt..64 * (rtt + 1)].iter().map(|s| s.left).sum::<f64>() / 64.0
     };
     for senders in [Senders::Rates, Senders::Windows] {
-        let link = Link { chi: None, q_max: 0.05, start: 0.01, senders, parts: 64, ..LINK };
+        let link = BlindLink { chi: None, q_max: 0.05, start: 0.01, senders, parts: 64, ..LINK };
         let steps = link.steps(120).unwrap();
         let chi = 1.0 / (5.0 - 0.4 - 0.2263);
         let grows: Vec<f64> = (4..70).map(|rtt| used(&steps, rtt + 1) - used(&steps, rtt)).collect();
@@ -107,7 +107,7 @@ fn an_under_used_link_has_chi_q_max_more_in_each_interval() {
 
 #[test]
 fn a_link_rests_at_kappa_and_full() {
-    let link = Link { kappa: 0.05, senders: Senders::Windows, parts: 32, ..LINK };
+    let link = BlindLink { kappa: 0.05, senders: Senders::Windows, parts: 32, ..LINK };
     let seen = link.steps(400).unwrap();
     for step in &seen[32 * 350..] {
         assert!((step.queue - 0.05).abs() < 1e-3 && (step.left - 1.0).abs() < 1e-6, "{step:?}");
@@ -118,13 +118,13 @@ fn a_link_rests_at_kappa_and_full() {
 fn what_is_no_link_is_refused() {
     for (link, told) in [
         (
-            Link { q_max: 0.0, ..LINK },
+            BlindLink { q_max: 0.0, ..LINK },
             "q_max is 0 of the bandwidth-delay product; it must be above 0 and at most 4",
         ),
-        (Link { start: f64::NAN, ..LINK }, "start is NaN of"),
-        (Link { parts: 2, ..LINK }, "2 parts of an RTT; there must be 1 to 1"),
-        (Link { senders: Senders::Rates, ..LINK }, "1 parts of an RTT; there must be 2 to 10000"),
-        (Link { chi: Some(2.0), ..LINK }, "chi is 2; it must be 0.000001 to 1"),
+        (BlindLink { start: f64::NAN, ..LINK }, "start is NaN of"),
+        (BlindLink { parts: 2, ..LINK }, "2 parts of an RTT; there must be 1 to 1"),
+        (BlindLink { senders: Senders::Rates, ..LINK }, "1 parts of an RTT; there must be 2 to 10000"),
+        (BlindLink { chi: Some(2.0), ..LINK }, "chi is 2; it must be 0.000001 to 1"),
     ] {
         let refused = link.steps(1).unwrap_err();
         assert!(refused.starts_with(told), "{refused}, not {told}");

@@ -1,11 +1,11 @@
 //! Links and groups as a user gives them: against the models of one link and max-min fairness. VCP's rest is tested in Python.
 
-use flowstamp_fluid::control::routes::{Group, Law, MOST_GROUPS, Routes};
+use flowstamp_fluid::control::routes::{FluidLaw, Group, MOST_GROUPS, Routes};
 use flowstamp_fluid::control::settle::{self, Shared};
 use proptest::prelude::*;
 
-const XCP: Law = Law::Xcp { alpha: 0.4, beta: 0.226, gamma: 0.1 };
-const RCP: Law = Law::Rcp { alpha: 0.4, beta: 0.226 };
+const XCP: FluidLaw = FluidLaw::Xcp { alpha: 0.4, beta: 0.226, gamma: 0.1 };
+const RCP: FluidLaw = FluidLaw::Rcp { alpha: 0.4, beta: 0.226 };
 
 fn group(over: &[(usize, f64)], rtt: f64, flows: f64) -> Group {
     Group { over: over.to_vec(), rtt, flows }
@@ -51,7 +51,7 @@ proptest! {
         let times: Vec<f64> = (0..40).map(|t| f64::from(t) * mean).collect();
         let routes = Routes::new(&vec![1.0; links], &groups).unwrap();
         let rows = routes.rows(law, &vec![start / n; groups.len()], &times).unwrap();
-        let shared = if xcp { settle::Law::Xcp(0.1) } else { settle::Law::Rcp };
+        let shared = if xcp { settle::SharedLaw::Xcp(0.1) } else { settle::SharedLaw::Rcp };
         let one = Shared::new(shared, &rtts, &vec![1.0; rtts.len()], [start - 1.0, 0.0]).unwrap();
         let own: Vec<f64> = (0..40).map(f64::from).collect();
         let expected = one.rows(0.4, 0.226, &own).unwrap();

@@ -1,7 +1,7 @@
 //! XCP-b on a link of unknown capacity. Glue only: the unit of rates is the capacity, of queues the bandwidth-delay product, of times the RTT.
 
 use crate::theory::{buffer, refused, word};
-use flowstamp_fluid::control::blind::{Link, Senders};
+use flowstamp_fluid::control::blind::{BlindLink, Senders};
 use flowstamp_laws::xcp::blind::Detection;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -23,7 +23,7 @@ pub fn blind_steps<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let known = [("at_once", Senders::AtOnce), ("rates", Senders::Rates), ("windows", Senders::Windows)];
     let ways = [("average", Detection::Average), ("counter", Detection::Counter)];
-    let link = Link {
+    let link = BlindLink {
         gains: [gains.0, gains.1],
         chi,
         q_max,

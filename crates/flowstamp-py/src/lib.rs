@@ -218,8 +218,8 @@ mod _flowstamp {
     use super::table::{Table, parquet_notes};
     #[pymodule_export]
     use super::theory::{
-        Link, Sizes, TheoryError, batch_means, completion_times, mser5, quantity, rate_limited, round_trips,
-        serve,
+        PyMg1Queue, Sizes, TheoryError, batch_means, completion_times, mser5, quantity, rate_limited,
+        round_trips, serve,
     };
     #[pymodule_export]
     use super::{

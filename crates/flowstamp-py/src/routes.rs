@@ -2,7 +2,7 @@
 
 use crate::stability::growing;
 use crate::theory::{buffer, refused};
-use flowstamp_fluid::control::routes::{Group, Law, Routes};
+use flowstamp_fluid::control::routes::{FluidLaw, Group, Routes};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -37,11 +37,11 @@ pub fn network_trajectory<'py>(
     times: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
     let law = match (law, gains.as_slice()) {
-        ("xcp", [alpha, beta, gamma]) => Law::Xcp { alpha: *alpha, beta: *beta, gamma: *gamma },
-        ("rcp", [alpha, beta]) => Law::Rcp { alpha: *alpha, beta: *beta },
+        ("xcp", [alpha, beta, gamma]) => FluidLaw::Xcp { alpha: *alpha, beta: *beta, gamma: *gamma },
+        ("rcp", [alpha, beta]) => FluidLaw::Rcp { alpha: *alpha, beta: *beta },
         ("vcp", [kappa, addition, target, t_rho, adjusts @ ..]) if matches!(adjusts.len(), 0 | 2) => {
             let adjusts = adjusts.first().copied().zip(adjusts.last().copied());
-            Law::Vcp { kappa: *kappa, addition: *addition, target: *target, t_rho: *t_rho, adjusts }
+            FluidLaw::Vcp { kappa: *kappa, addition: *addition, target: *target, t_rho: *t_rho, adjusts }
         }
         _ => return Err(refused(format!("law \"{law}\" has no model with {} gains", gains.len()))),
     };

@@ -2,7 +2,7 @@
 
 use crate::stability::{growing, mapped, pairs, patience, settled};
 use crate::theory::{buffer, floats, refused, word};
-use flowstamp_fluid::control::settle::{Law, Shared};
+use flowstamp_fluid::control::settle::{Shared, SharedLaw};
 use flowstamp_laws::units::Time;
 use flowstamp_sim::plan::Network;
 use flowstamp_sim::scenario::Loaded;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 fn shared(law: &str, shuffle: f64, rtts: &[u8], flows: &[u8], start: (f64, f64)) -> PyResult<Shared> {
-    let law = word("law", law, &[("xcp", Law::Xcp(shuffle)), ("rcp", Law::Rcp)])?;
+    let law = word("law", law, &[("xcp", SharedLaw::Xcp(shuffle)), ("rcp", SharedLaw::Rcp)])?;
     Shared::new(law, &floats("rtts", rtts)?, &floats("flows", flows)?, [start.0, start.1]).map_err(refused)
 }
 

@@ -2,7 +2,7 @@
 //! series are native float64 buffers.
 
 use flowstamp_fluid::buffers;
-use flowstamp_fluid::formulas::{CompletionTime, Link as Queue, Mean, RoundTrips};
+use flowstamp_fluid::formulas::{CompletionTime, Mean, Mg1Queue, RoundTrips};
 use flowstamp_fluid::servers::{self, Discipline, Flow};
 use flowstamp_fluid::sizes::SizeDistribution;
 use flowstamp_fluid::stats::{self, Warmup};
@@ -155,25 +155,25 @@ impl Sizes {
 }
 
 /// An M/G/1 queue: flows that arrive as a Poisson process at one link.
-#[pyclass(frozen, module = "flowstamp._flowstamp")]
-pub struct Link {
+#[pyclass(frozen, name = "Link", module = "flowstamp._flowstamp")]
+pub struct PyMg1Queue {
     sizes: Py<Sizes>,
     capacity: Rate,
     load: f64,
 }
 
-impl Link {
-    fn queue(&self) -> PyResult<Queue<'_>> {
-        Queue::new(&self.sizes.get().0, self.capacity, self.load).map_err(refused)
+impl PyMg1Queue {
+    fn queue(&self) -> PyResult<Mg1Queue<'_>> {
+        Mg1Queue::new(&self.sizes.get().0, self.capacity, self.load).map_err(refused)
     }
-    fn of(&self, py: Python<'_>, f: impl FnOnce(&Queue<'_>) -> PyResult<f64> + Send) -> PyResult<f64> {
+    fn of(&self, py: Python<'_>, f: impl FnOnce(&Mg1Queue<'_>) -> PyResult<f64> + Send) -> PyResult<f64> {
         let queue = self.queue()?;
         py.detach(|| f(&queue))
     }
 }
 
 #[pymethods]
-impl Link {
+impl PyMg1Queue {
     #[new]
     fn new(sizes: Py<Sizes>, capacity_bps: f64, load: f64) -> PyResult<Self> {
         let capacity = rate("capacity_bps", capacity_bps)?;

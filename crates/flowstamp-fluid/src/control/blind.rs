@@ -27,7 +27,7 @@ pub enum Senders {
 
 /// A link and its router. The unit of rates is the capacity, that of queues the bandwidth-delay product.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
+pub struct BlindLink {
     /// Gains on the queue's growth rate and on its distance from `kappa`.
     pub gains: [f64; 2],
     /// Share of `q_max` that is handed out per interval; `None` uses the law's own.
@@ -66,7 +66,7 @@ const RTT: f64 = 0.1;
 const MOST: f64 = 4.0;
 const MOST_WINDOW: f64 = 10.0 * MOST;
 
-impl Link {
+impl BlindLink {
     fn params(&self) -> Params {
         let bytes = |share: f64| Bytes::new(((share * PRODUCT) as u64).max(1));
         Params {

@@ -29,7 +29,7 @@ pub struct Group {
 
 /// The law of routers and senders.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Law {
+pub enum FluidLaw {
     /// XCP.
     Xcp {
         /// Gain on spare capacity.
@@ -133,7 +133,7 @@ impl Routes {
     /// # Errors
     ///
     /// Rates that do not match the groups, delays beyond the limit, or [`super::delay::Trouble`] of the solver.
-    pub fn rows(&self, law: Law, rates: &[f64], times: &[f64]) -> Result<Vec<f64>, String> {
+    pub fn rows(&self, law: FluidLaw, rates: &[f64], times: &[f64]) -> Result<Vec<f64>, String> {
         if rates.len() != self.groups.len() {
             return Err(format!("{} rates to start with; there must be {}", rates.len(), self.groups.len()));
         }
@@ -142,7 +142,7 @@ impl Routes {
 
     fn rows_of<const L: usize, const G: usize, const X: usize, const R: usize, const A: usize>(
         &self,
-        law: Law,
+        law: FluidLaw,
         rates: &[f64],
         times: &[f64],
     ) -> Result<Vec<f64>, String> {
@@ -152,7 +152,7 @@ impl Routes {
         let rate = |i: usize| rates.get(i).copied().unwrap_or(0.0);
         let mut rows = Vec::with_capacity(times.len() * (links + groups));
         match law {
-            Law::Xcp { alpha, beta, gamma } => {
+            FluidLaw::Xcp { alpha, beta, gamma } => {
                 let model = Xcp::<L, G, X>::new(alpha, beta, gamma, paths).ok_or_else(none)?;
                 let start = std::array::from_fn(|v| if v < L { 0.0 } else { rate(v - L) });
                 for x in self.sampled(model, start, times)? {
@@ -160,7 +160,7 @@ impl Routes {
                     rows.extend_from_slice(&x[L..L + groups]);
                 }
             }
-            Law::Rcp { alpha, beta } => {
+            FluidLaw::Rcp { alpha, beta } => {
                 let model = Rcp::<L, G, R>::new(alpha, beta, paths).ok_or_else(none)?;
                 let highest = |l: usize| {
                     let over = (0..groups).filter(|i| paths.passes[*i][l].is_some());
@@ -174,7 +174,7 @@ impl Routes {
                     }));
                 }
             }
-            Law::Vcp { kappa, addition, target, t_rho, adjusts } => {
+            FluidLaw::Vcp { kappa, addition, target, t_rho, adjusts } => {
                 let paths = paths.checked().ok_or_else(none)?;
                 let model = Vcp { kappa, addition, target, t_rho, paths };
                 if let Some((step, every)) = adjusts {

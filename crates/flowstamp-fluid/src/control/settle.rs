@@ -153,7 +153,7 @@ impl RcpLink {
 
 /// VCP's MIAIMD model with the window of each flow (Xia 2008, equations 9 to 15), all of one RTT: a row for each of the ascending `times`,
 /// in round trips. `alpha` is what a flow adds in a round trip, in packets. A link is the packets it carries in a round trip at its
-/// target, and the flows that cross it. If routers adjust their target ([`routes::Law::Vcp`], in round trips), a row also has the
+/// target, and the flows that cross it. If routers adjust their target ([`routes::FluidLaw::Vcp`], in round trips), a row also has the
 /// adjusted target of each link, over the wanted one, after the windows.
 ///
 /// # Errors
@@ -174,14 +174,14 @@ pub fn windows(
     let flows: Vec<Group> =
         (0..start.len()).map(|flow| Group { over: crossed(flow), rtt: 1.0, flows: 1.0 }).collect();
     let capacities: Vec<f64> = links.iter().map(|(capacity, _)| *capacity).collect();
-    let law = routes::Law::Vcp { kappa, addition: alpha, target: 1.0, t_rho: 1.0, adjusts };
+    let law = routes::FluidLaw::Vcp { kappa, addition: alpha, target: 1.0, t_rho: 1.0, adjusts };
     Routes::new(&capacities, &flows)?.rows(law, start, times)
 }
 
 /// One link that groups of flows of several RTTs share. Its capacity is 1, and the flows' mean RTT is the unit of time.
 #[derive(Clone, Debug)]
 pub struct Shared {
-    law: Law,
+    law: SharedLaw,
     rtts: Vec<f64>,
     flows: Vec<f64>,
     /// Traffic over the capacity less one, and the queue. All flows start with the same rate.
@@ -191,7 +191,7 @@ pub struct Shared {
 
 /// The law of the routers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Law {
+pub enum SharedLaw {
     /// XCP, with the share of the traffic that is shuffled in a mean RTT.
     Xcp(f64),
     /// RCP.
@@ -222,7 +222,7 @@ impl Shared {
     /// # Errors
     ///
     /// A message for the user that names what is out of range.
-    pub fn new(law: Law, rtts: &[f64], flows: &[f64], start: [f64; 2]) -> Result<Self, String> {
+    pub fn new(law: SharedLaw, rtts: &[f64], flows: &[f64], start: [f64; 2]) -> Result<Self, String> {
         let good = |values: &[f64]| values.iter().all(|v| v.is_finite() && *v > 0.0);
         if rtts.is_empty() || rtts.len() > MOST_GROUPS {
             return Err(format!("rtt has {} values; it must have 1 to {MOST_GROUPS}", rtts.len()));
@@ -287,11 +287,11 @@ impl Shared {
 
     fn fate_of<const G: usize, const V: usize>(&self, alpha: f64, beta: f64, patience: &Patience) -> Fate {
         let found = match self.law {
-            Law::Xcp(shuffle) => {
+            SharedLaw::Xcp(shuffle) => {
                 let (model, start) = self.xcp::<G, V>(alpha, beta, shuffle);
                 fate(model, start, self.step, patience, |x| distance(&[self.traffic(&x[1..]), x[0]], 1.0))
             }
-            Law::Rcp => {
+            SharedLaw::Rcp => {
                 let (model, start) = self.rcp::<G>(alpha, beta);
                 let even = self.each(1.0);
                 fate(model, start, self.step, patience, |x| distance(&[x[1] / even, x[0]], 1.0))
@@ -315,14 +315,14 @@ impl Shared {
         let even = self.each(1.0);
         let mut rows = Vec::with_capacity(times.len() * (2 + self.flows.len()));
         match self.law {
-            Law::Xcp(shuffle) => {
+            SharedLaw::Xcp(shuffle) => {
                 let (model, start) = self.xcp::<G, V>(alpha, beta, shuffle);
                 for x in states(model, start, self.step, times)? {
                     rows.extend([self.traffic(&x[1..]) - 1.0, x[0]]);
                     rows.extend(x[1..=self.flows.len()].iter().map(|rate| rate / even));
                 }
             }
-            Law::Rcp => {
+            SharedLaw::Rcp => {
                 let (model, start) = self.rcp::<G>(alpha, beta);
                 for [queue, rate] in states(model, start, self.step, times)? {
                     rows.extend([rate / even - 1.0, queue]);

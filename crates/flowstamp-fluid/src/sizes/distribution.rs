@@ -1,7 +1,7 @@
 //! The distributions behind [`super::SizeDistribution`]: masses, truncated moments, and the points of the empirical one.
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Law {
+pub(super) enum Distribution {
     /// The size in bytes.
     Fixed(f64),
     Uniform {
@@ -37,7 +37,7 @@ fn power_integral(a: f64, b: f64, d: f64) -> f64 {
     if d.abs() * ratio < 1e-12 { ratio } else { libm::pow(a, d) * libm::expm1(d * ratio) / d }
 }
 
-impl Law {
+impl Distribution {
     /// `P(L <= x)`, or `P(L < x)` if not `inclusive`.
     pub(super) fn mass(&self, x: f64, inclusive: bool) -> f64 {
         match self {
