@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use flowstamp_wire::option::{Law, StampOption};
+use flowstamp_wire::option::{Protocol, StampOption};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -10,12 +10,12 @@ fuzz_target!(|bytes: &[u8]| {
         let out = option.to_vec();
         assert_eq!(out, bytes[..out.len()]);
     }
-    for law in Law::ALL {
-        let Some((at, found)) = StampOption::find(bytes, law) else { continue };
-        assert_eq!(found.law, law);
+    for protocol in Protocol::ALL {
+        let Some((at, found)) = StampOption::find(bytes, protocol) else { continue };
+        assert_eq!(found.protocol, protocol);
         assert_eq!(StampOption::parse(&bytes[at..]), Ok(found));
         // Nothing behind it matters.
         let end = at + found.to_vec().len();
-        assert_eq!(StampOption::find(&bytes[..end], law), Some((at, found)));
+        assert_eq!(StampOption::find(&bytes[..end], protocol), Some((at, found)));
     }
 });

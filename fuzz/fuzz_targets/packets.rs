@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use flowstamp_wire::option::Law;
+use flowstamp_wire::option::Protocol;
 use libfuzzer_sys::fuzz_target;
 use std::ptr;
 
@@ -69,7 +69,7 @@ fuzz_target!(|bytes: &[u8]| {
     // How much is linear, which law, and whether there is an Ethernet header; else what a packet socket says the protocol is.
     let Some((&[linear, law, link], frame)) = bytes.split_first_chunk::<3>() else { return };
     let frame = &frame[..frame.len().min(PAGE)];
-    let law = Law::ALL[usize::from(law) % Law::ALL.len()];
+    let law = Protocol::ALL[usize::from(law) % Protocol::ALL.len()];
     let (link_bytes, protocol) = [(14, 0), (0, 0x0800), (0, 0x86dd)][usize::from(link) % 3];
     let linear = frame.len().min(8 * usize::from(linear));
     let mut found = Found::default();

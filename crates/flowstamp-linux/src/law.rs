@@ -30,7 +30,7 @@ pub struct Law {
     pub number: u32,
     /// What its packets carry: the header as the registry's laws read it, and the option as hosts write it.
     pub header: Header,
-    pub option: option::Law,
+    pub option: option::Protocol,
     /// The law observes only the link's queue: it takes no rate, and needs a queue whose backlog is visible.
     pub blind: bool,
     /// Parameters whose default in the kernel differs from the registry's.
@@ -101,7 +101,7 @@ impl Law {
     /// flight.
     pub fn stamped(&self, value: u32) -> Vec<u8> {
         let stamp = option::Stamp { value, rtt: option::MicrosFloat::from_micros(20_000), last: 20 };
-        option::StampOption { law: self.option, echo: 100, stamp: Some(stamp) }.to_vec()
+        option::StampOption { protocol: self.option, echo: 100, stamp: Some(stamp) }.to_vec()
     }
 
     /// The name of its congestion control in the kernel, which allows no hyphens, on a host called `host`.

@@ -11,7 +11,7 @@ mod packets;
 mod random;
 
 use finder::find;
-use flowstamp_wire::option::Law;
+use flowstamp_wire::option::Protocol;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
 use packets::{RCP, VCP, XCP, number, ones_sum, skipped, stamped, wrappings};
@@ -25,7 +25,7 @@ mod skeleton {
 use skeleton::{RouterSkel, RouterSkelBuilder, types};
 
 /// A router that lowers, or raises, whatever it may.
-fn load(object: &mut MaybeUninit<OpenObject>, law: Law) -> RouterSkel<'_> {
+fn load(object: &mut MaybeUninit<OpenObject>, law: Protocol) -> RouterSkel<'_> {
     let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
     config.law = number(law);
@@ -75,7 +75,7 @@ fn run(skeleton: &RouterSkel<'_>, packet: &[u8]) -> Option<Vec<u8>> {
 const LIKELY: [u8; 24] =
     [0, 1, 2, 4, 5, 6, 7, 8, 15, 16, 20, 40, 43, 44, 0x45, 0x4f, 60, 0x60, 0x81, 0x88, 0xdd, 253, 254, 255];
 
-fn changed(seed: u64, law: Law) -> Vec<u8> {
+fn changed(seed: u64, law: Protocol) -> Vec<u8> {
     let mut random = Random(seed);
     let mut packet = wrappings()[random.below(9)].clone();
     packet.options = vec![1; random.below(25)];
@@ -96,7 +96,7 @@ fn changed(seed: u64, law: Law) -> Vec<u8> {
     bytes
 }
 
-fn check(law: Law, before: &[u8], after: &[u8]) -> Result<(), String> {
+fn check(law: Protocol, before: &[u8], after: &[u8]) -> Result<(), String> {
     let Some(place) = find(before, 14, 0, law) else {
         return if before == after { Ok(()) } else { Err("changed without a stamp".to_owned()) };
     };
@@ -127,10 +127,10 @@ fn check(law: Law, before: &[u8], after: &[u8]) -> Result<(), String> {
     let ecn = |bytes: &[u8]| bytes[ip + 1] >> if is_v4 { 0 } else { 4 } & 3;
     let kept = |bytes: &[u8]| bytes[ip + 1] & !(3 << if is_v4 { 0 } else { 4 });
     let holds = match law {
-        Law::Rcp => is <= was,
-        Law::Xcp => is as i32 <= was as i32,
+        Protocol::Rcp => is <= was,
+        Protocol::Xcp => is as i32 <= was as i32,
         // Codes are 1, 2 and 3; what has none is not raised.
-        Law::Vcp => {
+        Protocol::Vcp => {
             is >= was && kept(before) == kept(after) && (ecn(before) == ecn(after) || ecn(before) > 0)
         }
     };

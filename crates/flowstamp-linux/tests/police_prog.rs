@@ -3,7 +3,7 @@
 
 mod packets;
 
-use flowstamp_wire::option::Law;
+use flowstamp_wire::option::Protocol;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
 use packets::{Packet, RCP, XCP, skipped, stamped, wrappings};
@@ -28,7 +28,7 @@ const AT_RTT: usize = 12;
 const RTT_2_S: [u8; 2] = (9u16 << 12 | 3906).to_be_bytes();
 const RTT_10_MS: [u8; 2] = (2u16 << 12 | 2500).to_be_bytes();
 
-fn load(object: &mut MaybeUninit<OpenObject>, law: Law, class: u64) -> PoliceSkel<'_> {
+fn load(object: &mut MaybeUninit<OpenObject>, law: Protocol, class: u64) -> PoliceSkel<'_> {
     let mut open = PoliceSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
     config.exid = u16::from_be_bytes(law.identifier()).into();
@@ -102,7 +102,7 @@ fn put(skeleton: &PoliceSkel<'_>, phase: u64, rate: u64) {
 }
 
 /// Every wrapping, every place of the option, and checksums that are right and wrong.
-fn all(law: Law, carried: u32) -> impl Iterator<Item = Packet> {
+fn all(law: Protocol, carried: u32) -> impl Iterator<Item = Packet> {
     let mut stamp = stamped(law, carried);
     stamp[AT_RTT..AT_RTT + 2].copy_from_slice(&RTT_2_S);
     let places = (0..=24).flat_map(|offset| [(offset, true), (offset, false)]);

@@ -6,7 +6,7 @@
 
 mod packets;
 
-use flowstamp_wire::option::Law;
+use flowstamp_wire::option::Protocol;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
 use packets::{Packet, RCP, VCP, XCP, number, ones_sum, skipped, stamped, wrappings};
@@ -22,7 +22,7 @@ use skeleton::{RouterSkel, RouterSkelBuilder, types};
 /// What the RCP router offers, bytes/ms.
 const OFFER: u32 = 1000;
 
-fn load(object: &mut MaybeUninit<OpenObject>, law: Law, link_bytes: u64) -> RouterSkel<'_> {
+fn load(object: &mut MaybeUninit<OpenObject>, law: Protocol, link_bytes: u64) -> RouterSkel<'_> {
     let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
     config.law = number(law);
@@ -419,7 +419,7 @@ fn frames_without_a_link_header() {
 }
 
 /// A router with classes.
-fn load_shared(object: &mut MaybeUninit<OpenObject>, law: Law) -> RouterSkel<'_> {
+fn load_shared(object: &mut MaybeUninit<OpenObject>, law: Protocol) -> RouterSkel<'_> {
     let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
     config.law = number(law);

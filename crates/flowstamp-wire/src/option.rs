@@ -45,9 +45,9 @@ pub const UNBOUNDED_DELTA: i32 = i32::MAX;
 /// RCP's and VCP's flag on packets of a handshake.
 pub const FLAG_HANDSHAKE: u16 = 1;
 
-/// The law that a stamp belongs to.
+/// The protocol that a stamp belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Law {
+pub enum Protocol {
     /// The Rate Control Protocol.
     Rcp,
     /// The Explicit Control Protocol, with changes of throughput as in the Internet-Draft.
@@ -56,7 +56,7 @@ pub enum Law {
     Vcp,
 }
 
-impl Law {
+impl Protocol {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Rcp, Self::Xcp, Self::Vcp];
 
@@ -158,8 +158,8 @@ pub enum ParseError {
 /// A decoded option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StampOption {
-    /// The law that the stamp belongs to.
-    pub law: Law,
+    /// The protocol that the stamp belongs to.
+    pub protocol: Protocol,
     /// Feedback that the receiver returns; zero is none.
     pub echo: u32,
     /// The stamp; `None` in the short form.
@@ -176,8 +176,8 @@ impl StampOption {
         let truncated = |needed| ParseError::Truncated { len: bytes.len(), needed };
         let start = bytes.first_chunk::<4>().ok_or(truncated(4))?;
         let [kind, len, ..] = *start;
-        let law = Law::ALL.into_iter().find(|law| law.identifier() == start[2..4]);
-        let (KIND, SHORT_LEN | LONG_LEN, Some(law)) = (kind, usize::from(len), law) else {
+        let protocol = Protocol::ALL.into_iter().find(|protocol| protocol.identifier() == start[2..4]);
+        let (KIND, SHORT_LEN | LONG_LEN, Some(protocol)) = (kind, usize::from(len), protocol) else {
             return Err(ParseError::Other { kind, len });
         };
         let option = bytes.get(..usize::from(len)).ok_or(truncated(len.into()))?;
@@ -187,13 +187,13 @@ impl StampOption {
             rtt: MicrosFloat(u16::from_be_bytes(array(option, 12..14))),
             last: u16::from_be_bytes(array(option, 14..16)),
         });
-        Ok(Self { law, echo, stamp })
+        Ok(Self { protocol, echo, stamp })
     }
 
-    /// Finds the first option of `law` among TCP's options, the bytes between its fixed header and its data. Returns its position and
+    /// Finds the first option of `protocol` among TCP's options, the bytes between its fixed header and its data. Returns its position and
     /// the option. Options behind a malformed one are not found, as TCP itself stops there.
     #[must_use]
-    pub fn find(options: &[u8], law: Law) -> Option<(usize, Self)> {
+    pub fn find(options: &[u8], protocol: Protocol) -> Option<(usize, Self)> {
         let mut at = 0;
         loop {
             match *options.get(at)? {
@@ -203,7 +203,7 @@ impl StampOption {
                     let len = usize::from(*options.get(at + 1)?);
                     let option = options.get(at..at + len).filter(|_| len >= 2)?;
                     if let Ok(found) = Self::parse(option)
-                        && found.law == law
+                        && found.protocol == protocol
                     {
                         return Some((at, found));
                     }
@@ -218,7 +218,7 @@ impl StampOption {
     pub fn to_vec(&self) -> Vec<u8> {
         let len = if self.stamp.is_some() { LONG_LEN } else { SHORT_LEN };
         let mut bytes = vec![KIND, len as u8];
-        bytes.extend(self.law.identifier());
+        bytes.extend(self.protocol.identifier());
         bytes.extend(self.echo.to_be_bytes());
         if let Some(stamp) = self.stamp {
             bytes.extend(stamp.value.to_be_bytes());
@@ -238,16 +238,16 @@ mod tests {
     fn known_bytes() {
         let rcp = [253, 16, b'R', b'C', 0, 0, 0, 125, 0, 1, 0xe8, 0x48, 0x5c, 0x35, 0, 1];
         let stamp = Stamp { value: 125_000, rtt: MicrosFloat::from_micros(100_000), last: FLAG_HANDSHAKE };
-        let option = StampOption { law: Law::Rcp, echo: 125, stamp: Some(stamp) };
+        let option = StampOption { protocol: Protocol::Rcp, echo: 125, stamp: Some(stamp) };
         assert_eq!(StampOption::parse(&rcp), Ok(option));
         assert_eq!(option.to_vec(), rcp);
         let xcp = [253, 8, b'X', b'C', 0, 0, 3, 0xe8];
-        let option = StampOption { law: Law::Xcp, echo: 1000, stamp: None };
+        let option = StampOption { protocol: Protocol::Xcp, echo: 1000, stamp: None };
         assert_eq!(StampOption::parse(&xcp), Ok(option));
         assert_eq!(option.to_vec(), xcp);
         let vcp = [253, 16, b'V', b'C', 3, 5, 6, 7, 0, 3, 0x0d, 0x40, 0, 0, 0, 0];
         let stamp = Stamp { value: 200_000, rtt: MicrosFloat::from_micros(0), last: 0 };
-        let option = StampOption { law: Law::Vcp, echo: 0x0305_0607, stamp: Some(stamp) };
+        let option = StampOption { protocol: Protocol::Vcp, echo: 0x0305_0607, stamp: Some(stamp) };
         assert_eq!(StampOption::parse(&vcp), Ok(option));
         assert_eq!(option.to_vec(), vcp);
     }
@@ -272,9 +272,9 @@ mod tests {
     }
 
     prop_compose! {
-        fn option()(law in 0..3_usize, echo: u32, value: u32, rtt: u16, last: u16, long: bool) -> StampOption {
+        fn option()(protocol in 0..3_usize, echo: u32, value: u32, rtt: u16, last: u16, long: bool) -> StampOption {
             let stamp = Stamp { value, rtt: MicrosFloat::from_bits(rtt), last };
-            StampOption { law: Law::ALL[law], echo, stamp: long.then_some(stamp) }
+            StampOption { protocol: Protocol::ALL[protocol], echo, stamp: long.then_some(stamp) }
         }
     }
 
@@ -293,16 +293,16 @@ mod tests {
             let at = options.len();
             options.extend(option.to_vec());
             options.resize(options.len() + after, 0);
-            prop_assert_eq!(StampOption::find(&options, option.law), Some((at, option)));
-            for other in Law::ALL.into_iter().filter(|law| *law != option.law) {
+            prop_assert_eq!(StampOption::find(&options, option.protocol), Some((at, option)));
+            for other in Protocol::ALL.into_iter().filter(|protocol| *protocol != option.protocol) {
                 prop_assert_eq!(StampOption::find(&options, other), None);
             }
         }
 
         #[test]
         fn any_bytes_are_safe(bytes in proptest::collection::vec(any::<u8>(), 0..48)) {
-            for law in Law::ALL {
-                if let Some((at, option)) = StampOption::find(&bytes, law) {
+            for protocol in Protocol::ALL {
+                if let Some((at, option)) = StampOption::find(&bytes, protocol) {
                     prop_assert_eq!(&bytes[at..at + option.to_vec().len()], &option.to_vec());
                 }
             }

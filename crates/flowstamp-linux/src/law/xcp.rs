@@ -15,7 +15,7 @@ pub static LAW: Law = Law {
     name: "xcp",
     number: 2,
     header: registry::Header::XcpDraft,
-    option: option::Law::Xcp,
+    option: option::Protocol::Xcp,
     blind: false,
     // Values of the authors' ns-2 model and the Internet-Draft, because a timer cannot follow shorter
     // intervals.

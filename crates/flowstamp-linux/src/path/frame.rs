@@ -197,7 +197,8 @@ mod tests {
     fn made(pad: usize, rate: u32, rtt: u16, v6: bool) -> Vec<u8> {
         let carried = option::Stamp { value: rate, rtt: MicrosFloat::from_bits(rtt), last: 0 };
         let mut options = vec![1; pad];
-        options.extend(StampOption { law: option::Law::Rcp, echo: 9, stamp: Some(carried) }.to_vec());
+        options
+            .extend(StampOption { protocol: option::Protocol::Rcp, echo: 9, stamp: Some(carried) }.to_vec());
         options.resize(options.len().next_multiple_of(4), 0);
         let payload = [1, 2, 3];
         let tcp_len = 20 + options.len() + payload.len();

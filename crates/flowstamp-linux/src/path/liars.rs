@@ -31,22 +31,22 @@ impl Heard {
     }
 
     /// Returns the echo to pass on for a received one.
-    fn pass(&mut self, law: option::Law, came: u32) -> u32 {
+    fn pass(&mut self, protocol: option::Protocol, came: u32) -> u32 {
         let [before, passed] = self.echoes.unwrap_or([came; 2]);
-        let pass = match law {
-            option::Law::Xcp => {
+        let pass = match protocol {
+            option::Protocol::Xcp => {
                 // XCP's echo is the sum of all changes.
                 let change = f64::from(came.wrapping_sub(before) as i32);
                 let answer = (Stamp([0.0, 0.0, change]), 0);
                 let heard = <xcp::Sender<xcp::Throughput> as Mask>::heard(self.hears, answer, &mut self.best);
                 passed.wrapping_add(heard.map_or(0, |(stamp, _)| stamp.0[2] as i32 as u32))
             }
-            option::Law::Rcp => {
+            option::Protocol::Rcp => {
                 let header = rcp::Header { rate: f64::from(came), ..rcp::Header::from(Stamp([0.0; 3])) };
                 let heard = <rcp::Sender as Mask>::heard(self.hears, (header.into(), 0), &mut self.best);
                 heard.map_or(passed, |(stamp, _)| rcp::Header::from(stamp).rate as u32)
             }
-            option::Law::Vcp => came,
+            option::Protocol::Vcp => came,
         };
         self.echoes = Some([came, pass]);
         pass
@@ -77,11 +77,11 @@ mod tests {
 
     #[test]
     fn what_is_heard_of_sums_and_of_rates() {
-        let passed = |law, hears, came: &[u32]| {
+        let passed = |protocol, hears, came: &[u32]| {
             let mut heard = Heard::new(hears);
-            came.iter().map(|echo| heard.pass(law, *echo)).collect::<Vec<_>>()
+            came.iter().map(|echo| heard.pass(protocol, *echo)).collect::<Vec<_>>()
         };
-        let [xcp, rcp] = [option::Law::Xcp, option::Law::Rcp];
+        let [xcp, rcp] = [option::Protocol::Xcp, option::Protocol::Rcp];
         assert_eq!(passed(xcp, Hears::All, &[5, 8, 2]), [5, 8, 2]);
         assert_eq!(passed(xcp, Hears::Increases, &[5, 8, 2, 2, 4]), [5, 8, 8, 8, 10]);
         assert_eq!(passed(xcp, Hears::Largest, &[5, 8, 2, 2, 4]), [5, 8, 11, 14, 17]);

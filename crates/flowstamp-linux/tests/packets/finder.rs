@@ -1,7 +1,7 @@
 //! An implementation independent of bpf/packet.h that finds a frame's stamp: the offsets that may be read and
 //! written, or nothing.
 
-use flowstamp_wire::option::{Law, StampOption};
+use flowstamp_wire::option::{Protocol, StampOption};
 
 /// From the frame's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn ipv6(frame: &[u8], at: usize) -> Option<(usize, usize)> {
 }
 
 /// The long form of `law`'s option, in a frame that has `link_bytes` before IP's header, or whose packet is of `protocol` if it has none.
-pub fn find(frame: &[u8], link_bytes: usize, protocol: u16, law: Law) -> Option<Place> {
+pub fn find(frame: &[u8], link_bytes: usize, protocol: u16, law: Protocol) -> Option<Place> {
     let (mut network, mut kind) = (link_bytes, protocol);
     if link_bytes > 0 {
         kind = u16_at(frame, 12)?;

@@ -5,18 +5,18 @@
 #[path = "../../../flowstamp-wire/tests/skip/mod.rs"]
 mod skip;
 
-use flowstamp_wire::option::{self, Law, MicrosFloat, StampOption};
+use flowstamp_wire::option::{self, MicrosFloat, Protocol, StampOption};
 
-pub const RCP: Law = Law::Rcp;
-pub const XCP: Law = Law::Xcp;
-pub const VCP: Law = Law::Vcp;
+pub const RCP: Protocol = Protocol::Rcp;
+pub const XCP: Protocol = Protocol::Xcp;
+pub const VCP: Protocol = Protocol::Vcp;
 
 /// `enum fs_law` of bpf/option.h.
-pub fn number(law: Law) -> u64 {
+pub fn number(law: Protocol) -> u64 {
     match law {
-        Law::Rcp => 1,
-        Law::Xcp => 2,
-        Law::Vcp => 3,
+        Protocol::Rcp => 1,
+        Protocol::Xcp => 2,
+        Protocol::Vcp => 3,
     }
 }
 
@@ -66,9 +66,9 @@ impl Default for Packet {
 }
 
 /// A stamp's option, `stamp` being what routers write to; RTT 50 ms, 50 packets in flight: 1 ms between packets.
-pub fn stamped(law: Law, stamp: u32) -> Vec<u8> {
+pub fn stamped(law: Protocol, stamp: u32) -> Vec<u8> {
     let stamp = option::Stamp { value: stamp, rtt: MicrosFloat::from_micros(50_000), last: 50 };
-    StampOption { law, echo: 0x0102, stamp: Some(stamp) }.to_vec()
+    StampOption { protocol: law, echo: 0x0102, stamp: Some(stamp) }.to_vec()
 }
 
 /// Bytes of a TCP header's options, to a multiple of four.
