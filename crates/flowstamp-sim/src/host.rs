@@ -24,7 +24,7 @@ use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::flow_list::Listed;
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
-use crate::plan::{Comes, GroupPlan, Path, WebPlan};
+use crate::plan::{Comes, FlowRoutes, GroupPlan, WebPlan};
 use crate::prefetch::prefetch_part;
 use crate::scenario::{self, Scenario};
 use crate::size_bins::{self, BINS};
@@ -47,7 +47,7 @@ pub struct Group {
     /// The group's plan, laid out before the run.
     pub plan: GroupPlan,
     /// The senders' laws: one, or for a list of flows those that it names.
-    pub laws: Vec<Law>,
+    pub laws: Vec<GroupLaw>,
     /// Receivers return no stamps.
     deaf: bool,
     /// Label of its flows, for links whose classes are labels.
@@ -83,7 +83,7 @@ pub struct Group {
 
 /// A law of a group, and the transport parameters that go with it.
 #[derive(Clone, Debug)]
-pub struct Law {
+pub struct GroupLaw {
     /// The sender's law.
     pub spec: SenderSpec,
     traits: SenderTraits,
@@ -99,7 +99,7 @@ impl Group {
         let law = |law: &SenderSpec| {
             let traits = law.traits();
             let ecn = spec.transport.ecn.unwrap_or(traits.ecn);
-            Law {
+            GroupLaw {
                 spec: law.clone(),
                 traits,
                 transport: transport::Params {
@@ -212,7 +212,7 @@ pub struct Flow {
     sends: Sends,
     /// The receiver returns no stamps.
     deaf: bool,
-    path: Path,
+    routes: FlowRoutes,
     /// Packets to transfer; `u32::MAX` for endless.
     packets: u32,
     /// Index of the group.
@@ -369,7 +369,7 @@ impl Hosts {
 
     /// Starts a flow that arrives during the run, and schedules the next arrival.
     pub fn web_arrival(&mut self, net: &mut Fabric, number: u32) {
-        let WebPlan { group, paths, comes, start, stop } = &mut self.web[number as usize];
+        let WebPlan { group, routes: pairs, comes, start, stop } = &mut self.web[number as usize];
         if net.now >= *stop {
             return;
         }
@@ -391,21 +391,21 @@ impl Hosts {
                 (after.unwrap_or(Time::MAX), listed.pair as usize, listed.law, (first + row) as usize)
             }
         };
-        let path = paths[pair][0];
-        paths[pair].rotate_left(1);
+        let routes = pairs[pair][0];
+        pairs[pair].rotate_left(1);
         if next < Time::MAX {
             net.events.push(next, Source::new(Class::Web, number));
         }
-        let slot = self.add_flow(net, record as u32, law, path);
+        let slot = self.add_flow(net, record as u32, law, routes);
         self.groups[group as usize].active.begin(net.now);
         self.begin(net, slot);
     }
 
     /// Adds a flow that is known before the run.
-    pub fn add_planned(&mut self, net: &mut Fabric, group: u32, index: u32, path: Path, start: Time) {
+    pub fn add_planned(&mut self, net: &mut Fabric, group: u32, index: u32, routes: FlowRoutes, start: Time) {
         let size = self.groups[group as usize].size;
         self.records.push(Record::new(group, index, start, size));
-        let slot = self.add_flow(net, self.records.len() as u32 - 1, 0, path);
+        let slot = self.add_flow(net, self.records.len() as u32 - 1, 0, routes);
         self.flows[slot as usize].application.arm(start, &mut net.events, Class::Application, slot);
     }
 
@@ -423,9 +423,9 @@ impl Hosts {
     }
 
     /// Takes a slot for the flow of a record.
-    fn add_flow(&mut self, net: &mut Fabric, record: u32, law: u32, path: Path) -> u32 {
-        self.records[record as usize].route = path.data;
-        let flow = self.flow(net, record, law, path);
+    fn add_flow(&mut self, net: &mut Fabric, record: u32, law: u32, routes: FlowRoutes) -> u32 {
+        self.records[record as usize].route = routes.data;
+        let flow = self.flow(net, record, law, routes);
         let Record { group, size, .. } = self.records[record as usize];
         self.groups[group as usize].flows += 1;
         let (packets, last_size) = self.packets(size.map(NonZeroU64::get));
@@ -449,7 +449,7 @@ impl Hosts {
     }
 
     /// Both ends of a flow that has not begun.
-    fn flow(&self, net: &Fabric, record: u32, law: u32, path: Path) -> Flow {
+    fn flow(&self, net: &Fabric, record: u32, law: u32, routes: FlowRoutes) -> Flow {
         let Record { group, index, size, .. } = self.records[record as usize];
         let size = size.map(NonZeroU64::get);
         let (packets, last_size) = self.packets(size);
@@ -457,7 +457,7 @@ impl Hosts {
         let spec = &self.groups[group as usize];
         // Laws count bytes on the wire, headers included.
         let wire = |rate: Rate| Rate::from_bps(rate.bps() * (f64::from(self.packet_bytes) / payload as f64));
-        let Law { spec: law_spec, traits, transport, ect } = &spec.laws[law as usize];
+        let GroupLaw { spec: law_spec, traits, transport, ect } = &spec.laws[law as usize];
         let view = FlowView {
             packet_bytes: u32::from(self.packet_bytes),
             initial_window: transport.initial_window,
@@ -465,7 +465,7 @@ impl Hosts {
         };
         let mut law = law_spec.build(&view);
         if traits.falls_back {
-            law.on_change(FlowChange::Hops(net.hops(path.data)));
+            law.on_change(FlowChange::Hops(net.hops(routes.data)));
         }
         let bin = size.filter(|_| spec.web).map_or(0, |size| size_bins::bin(size, payload));
         let handshake = transport.handshake.unwrap_or(traits.handshake);
@@ -477,7 +477,7 @@ impl Hosts {
             sender: Sender::new(transport, agreed, size.map(|_| packets)),
             law,
             receiver: Receiver::new(transport, agreed),
-            path,
+            routes,
             group,
             record,
             delays: (spec.delays.start + bin) as u32,

@@ -122,7 +122,7 @@ pub const NOBODY: u32 = u32::MAX;
 
 /// The routes of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Path {
+pub struct FlowRoutes {
     /// Index into [`Network::routes`] of the first link for data.
     pub data: u32,
     /// Index into [`Network::routes`] of the first link for acks.
@@ -158,7 +158,7 @@ pub struct FlowPlan {
     /// Number within the group.
     pub index: u32,
     /// Routes of the flow.
-    pub path: Path,
+    pub routes: FlowRoutes,
     /// When the flow starts.
     pub start: Time,
 }
@@ -168,8 +168,8 @@ pub struct FlowPlan {
 pub struct WebPlan {
     /// Index into [`Network::groups`].
     pub group: u32,
-    /// Paths of host pairs, used in turn: one list, or one for each of `FlowList::pairs`.
-    pub paths: Vec<Vec<Path>>,
+    /// Routes of host pairs, used in turn: one list, or one for each of `FlowList::pairs`.
+    pub routes: Vec<Vec<FlowRoutes>>,
     /// The flows that arrive.
     pub comes: Comes,
     /// When arrivals begin.
@@ -363,14 +363,14 @@ impl Network {
         for flow in &self.flows {
             let Some(law) = self.groups[flow.group as usize].laws.first() else { continue };
             let (mut links, mut after) = (Vec::new(), Time::ZERO);
-            for link in route(flow.path.data) {
+            for link in route(flow.routes.data) {
                 let router = self.links.get(link as usize).map(|plan| &plan.router);
                 if router.is_some_and(|it| it.traits().gains.is_some() && it.header() == law.header()) {
                     links.push((link, after));
                 }
                 after += delay(link);
             }
-            let rtt = route(flow.path.acks).map(delay).fold(after, |sum, delay| sum + delay);
+            let rtt = route(flow.routes.acks).map(delay).fold(after, |sum, delay| sum + delay);
             if !links.is_empty() {
                 *found.entry((links, rtt)).or_default() += 1;
             }

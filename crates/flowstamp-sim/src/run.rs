@@ -109,7 +109,7 @@ impl Simulation {
         hosts.flows.reserve_exact(flows.len());
         hosts.records.reserve_exact(flows.len());
         for plan in &flows {
-            hosts.add_planned(&mut net, plan.group, plan.index, plan.path, plan.start);
+            hosts.add_planned(&mut net, plan.group, plan.index, plan.routes, plan.start);
         }
         hosts.add_listed();
         net.events.push(scenario.warmup, Source::new(Class::Warmup, 0));

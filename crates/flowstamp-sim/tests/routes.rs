@@ -27,7 +27,7 @@ fn ends(link: &str) -> (&str, &str) {
 /// Data of each flow of a group.
 fn data<'a>(network: &'a Network, group: &str) -> Vec<Vec<&'a str>> {
     let of = |group: u32| network.groups[group as usize].name.clone();
-    network.flows.iter().filter(|f| of(f.group) == group).map(|f| route(network, f.path.data)).collect()
+    network.flows.iter().filter(|f| of(f.group) == group).map(|f| route(network, f.routes.data)).collect()
 }
 
 const FAT_TREE: &str = "duration = \"1ms\"\n[fat_tree]\nk = 8\nrate = \"100Gbps\"\ndelay = \"1us\"\n";
@@ -76,7 +76,7 @@ proptest! {
         for flow in &network.flows {
             let spec = &loaded.scenario.flows[network.groups[flow.group as usize].spec];
             let (from, to) = (spec.from.as_deref().unwrap(), spec.to.as_deref().unwrap());
-            for (start, from, to) in [(flow.path.data, from, to), (flow.path.acks, to, from)] {
+            for (start, from, to) in [(flow.routes.data, from, to), (flow.routes.acks, to, from)] {
                 let links = route(&network, start);
                 let end = links.iter().fold(from, |at, link| { assert_eq!(ends(link).0, at); ends(link).1 });
                 prop_assert_eq!(end, to);
@@ -105,9 +105,9 @@ proptest! {
         let alone = laid(&format!("{seed}{FAT_TREE}{}", own(20)));
         let other = laid(&format!("{seed}{FAT_TREE}{}{}", group("first", more, "pattern = \"random\""), own(20 + more)));
         prop_assert_eq!(data(&alone, "own"), &data(&other, "own")[..20]);
-        let acks = |n: &Network| n.flows[0].path.acks;
+        let acks = |n: &Network| n.flows[0].routes.acks;
         let of = other.flows.iter().find(|f| other.groups[f.group as usize].name == "own").expect("it is there");
-        prop_assert_eq!(route(&alone, acks(&alone)), route(&other, of.path.acks));
+        prop_assert_eq!(route(&alone, acks(&alone)), route(&other, of.routes.acks));
     }
 
     /// Between two pods of a fat tree there are 16 ways; flows are spread over them as evenly as if each had drawn one: chi-square with
@@ -118,7 +118,7 @@ proptest! {
         for acks in [false, true] {
             let mut ways: BTreeMap<Vec<&str>, f64> = BTreeMap::new();
             for flow in &network.flows {
-                *ways.entry(route(&network, if acks { flow.path.acks } else { flow.path.data })).or_default() += 1.0;
+                *ways.entry(route(&network, if acks { flow.routes.acks } else { flow.routes.data })).or_default() += 1.0;
             }
             prop_assert_eq!(ways.len(), 16);
             let chi_square: f64 = ways.values().map(|n| (n - 100.0) * (n - 100.0) / 100.0).sum();
@@ -246,7 +246,7 @@ fn weights_go_before_delays() {
     assert_eq!(data(&laid(&with([""; 3])), "g"), [["a->c"]]);
     let by_weight = laid(&with(["weight = 1", "weight = 1", "weight = 3"]));
     assert_eq!(data(&by_weight, "g"), [["a->b", "b->c"]]);
-    assert_eq!(route(&by_weight, by_weight.flows[0].path.acks), ["c->b", "b->a"]);
+    assert_eq!(route(&by_weight, by_weight.flows[0].routes.acks), ["c->b", "b->a"]);
     let refused = try_load(&with(["weight = 1", "", "weight = 3"])).expect_err("one has none").to_string();
     assert!(refused.contains("graph.links[1].weight: is missing, but other links have weights"), "{refused}");
     let refused = try_load(&with(["weight = 0", "", ""])).expect_err("it is zero").to_string();
@@ -295,7 +295,7 @@ fn acks_of_a_directed_graph_go_round() {
     let text = graph("directed = true", &ring) + &group("g", 1, one);
     let network = laid(&text);
     assert_eq!(data(&network, "g"), [["a->b"]]);
-    assert_eq!(route(&network, network.flows[0].path.acks), ["b->c", "c->a"]);
+    assert_eq!(route(&network, network.flows[0].routes.acks), ["b->c", "c->a"]);
     assert_eq!(network.links.len(), 3);
     let answered_s = run(&text).flows[0].fct_sender_s.get().expect("it is answered");
     assert!((answered_s - (0.001 + 0.010 + 0.020 + 0.008 + 2.0 * 0.000_32)).abs() < 1e-9, "{answered_s}");

@@ -58,17 +58,17 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
             _ => Users::Several,
         };
     };
-    let planned = network.flows.iter().map(|flow| (flow.group, flow.path, false));
+    let planned = network.flows.iter().map(|flow| (flow.group, flow.routes, false));
     let web_paths = |web: &'_ WebPlan| {
         let group = web.group;
-        web.paths.iter().flatten().map(|path| (group, *path, true)).collect::<Vec<_>>()
+        web.routes.iter().flatten().map(|routes| (group, *routes, true)).collect::<Vec<_>>()
     };
     let web = network.web.iter().flat_map(web_paths);
     let all: Vec<_> = planned.chain(web).collect();
-    for (group, path, web) in &all {
+    for (group, routes, web) in &all {
         let spec = &scenario.flows[network.groups[*group as usize].spec];
         let Params { delayed_acks, .. } = spec.transport;
-        let (data, acks) = (ends(path.data), ends(path.acks));
+        let (data, acks) = (ends(routes.data), ends(routes.acks));
         // Delayed acks leave by a timer. Where a law may fall back, the receiver's header follows the sender's state,
         // so that neither may be ahead of the other.
         let laws = &network.groups[*group as usize].laws;
@@ -80,8 +80,8 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
     }
     let mut sides = vec![RECEIVERS | SENDER; links];
     sides[..routers].fill(0);
-    for (_, path, _) in &all {
-        let (data, acks) = (ends(path.data), ends(path.acks));
+    for (_, routes, _) in &all {
+        let (data, acks) = (ends(routes.data), ends(routes.acks));
         if acks.0 < routers || users[acks.0] != Users::AcksFor(data.1 as u32) {
             sides[data.1] &= !RECEIVERS;
         }

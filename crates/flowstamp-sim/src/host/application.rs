@@ -218,7 +218,7 @@ impl Hosts {
             sent_at: net.now,
             flow: number,
             seq: app.asked,
-            next: flow.path.acks,
+            next: flow.routes.acks,
             sack: NO_SACK,
             size: self.ack_bytes,
             generation: flow.generation,
@@ -298,7 +298,7 @@ impl Hosts {
         for left in (0..made.packets).rev() {
             let size = if left == 0 { made.last } else { made.full };
             if let Some((most, rate)) = group.send_buffer {
-                if rate.bytes_in(net.backlog(flow.path.data)) + f64::from(size) > most {
+                if rate.bytes_in(net.backlog(flow.routes.data)) + f64::from(size) > most {
                     group.tally.now.dropped += 1;
                     continue;
                 }
@@ -308,7 +308,7 @@ impl Hosts {
                 sent_at: net.now,
                 flow: number,
                 seq: flow.sent,
-                next: flow.path.data,
+                next: flow.routes.data,
                 sack: NO_SACK,
                 size,
                 generation: flow.generation,

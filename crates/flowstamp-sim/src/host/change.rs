@@ -5,7 +5,7 @@ use super::{Done, Hosts};
 use crate::delays::Delays;
 use crate::events::Class;
 use crate::fabric::Fabric;
-use crate::plan::{Path, Reroute};
+use crate::plan::{FlowRoutes, Reroute};
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::sender::{FlowChange, SenderLaw};
 use flowstamp_laws::units::Time;
@@ -50,19 +50,19 @@ impl Hosts {
 
     /// Moves flows to other routes, including flows still to arrive. Packets in flight keep their routes.
     pub fn reroute(&mut self, net: &Fabric, reroute: &Reroute) {
-        let follow = |path: &mut Path| {
-            let to = [path.data, path.acks].map(|route| reroute.of(route));
-            let before = *path;
-            *path = Path { data: to[0].unwrap_or(path.data), acks: to[1].unwrap_or(path.acks) };
-            before != *path
+        let follow = |routes: &mut FlowRoutes| {
+            let to = [routes.data, routes.acks].map(|route| reroute.of(route));
+            let before = *routes;
+            *routes = FlowRoutes { data: to[0].unwrap_or(routes.data), acks: to[1].unwrap_or(routes.acks) };
+            before != *routes
         };
         for flow in &mut self.flows {
-            if follow(&mut flow.path) && flow.falls_back && flow.started {
-                flow.law.on_change(FlowChange::Hops(net.hops(flow.path.data)));
+            if follow(&mut flow.routes) && flow.falls_back && flow.started {
+                flow.law.on_change(FlowChange::Hops(net.hops(flow.routes.data)));
             }
         }
-        self.web.iter_mut().flat_map(|web| web.paths.iter_mut().flatten()).for_each(|path| {
-            follow(path);
+        self.web.iter_mut().flat_map(|web| web.routes.iter_mut().flatten()).for_each(|routes| {
+            follow(routes);
         });
     }
 

@@ -36,7 +36,7 @@ impl Hosts {
             sent_at: now,
             flow: number,
             seq,
-            next: flow.path.data,
+            next: flow.routes.data,
             sack: NO_SACK,
             size: self.ack_bytes,
             generation: flow.generation,
@@ -92,7 +92,7 @@ impl Hosts {
         if packet.flags & DATA != 0 {
             let flags = packet.flags & !DATA;
             let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (packet.stamp, packet.bits) };
-            net.send(Packet { stamp, bits, next: flow.path.acks, size: self.ack_bytes, flags, ..*packet });
+            net.send(Packet { stamp, bits, next: flow.routes.acks, size: self.ack_bytes, flags, ..*packet });
             return;
         }
         if packet.flags & REQUEST != 0 {

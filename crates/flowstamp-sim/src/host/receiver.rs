@@ -83,12 +83,12 @@ impl Hosts {
         let flow = &self.flows[number as usize];
         let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (info.stamp, info.bits) };
         let sack = net.sacks.put(info.sack);
-        net.send_made(flow.path.acks, self.ack_bytes, || Packet {
+        net.send_made(flow.routes.acks, self.ack_bytes, || Packet {
             stamp,
             sent_at: info.sent_at,
             flow: number,
             seq: info.cumulative,
-            next: flow.path.acks,
+            next: flow.routes.acks,
             sack,
             size: self.ack_bytes,
             generation: flow.generation,

@@ -105,12 +105,12 @@ impl Hosts {
             }
             // A retransmission must not be ECN-capable (RFC 3168 section 6.1.5): its loss says more than a mark.
             let ect = if out.retransmission { 0 } else { flow.ect };
-            net.send_made(flow.path.data, size, || Packet {
+            net.send_made(flow.routes.data, size, || Packet {
                 stamp: flow.law.stamp(now, flow.sender.srtt()),
                 sent_at: now,
                 flow: number,
                 seq: out.seq,
-                next: flow.path.data,
+                next: flow.routes.data,
                 sack: NO_SACK,
                 size,
                 generation: flow.generation,

@@ -35,7 +35,7 @@ use crate::host::{
 };
 use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
-use crate::plan::{FlowPlan, GroupPlan, LinkPlan, Needs, Path};
+use crate::plan::{FlowPlan, FlowRoutes, GroupPlan, LinkPlan, Needs};
 use crate::random::Stream;
 use crate::results::{
     CapturedFrame, CapturedPacket, DelayCurve, FlowRow, GroupSummary, LinkSummary, SeriesKey,
@@ -561,7 +561,7 @@ fn per_pair(links: f64, cells: bool) -> f64 {
     // Where a link leads, and which link feeds it.
     let known = 2.0 * of::<Option<u32>>() + 4.0 * of::<u32>();
     let hops = (links + ACCESS_LINKS + 2.0) * of::<u32>() * if cells { 2.0 } else { 1.0 };
-    GROWTH * (of::<FlowPlan>() + 2.0 * of::<Path>() + ACCESS_LINKS * of::<Access>() + 2.0 * hops)
+    GROWTH * (of::<FlowPlan>() + 2.0 * of::<FlowRoutes>() + ACCESS_LINKS * of::<Access>() + 2.0 * hops)
         + ACCESS_LINKS * (of::<Plain>() + known)
 }
 

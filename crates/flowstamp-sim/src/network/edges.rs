@@ -40,7 +40,7 @@ impl Builder<'_> {
                 .web
                 .iter()
                 .filter(|web| takes(web.group))
-                .map(|web| web.paths.iter().map(Vec::len).sum::<usize>());
+                .map(|web| web.routes.iter().map(Vec::len).sum::<usize>());
             let flows = (planned + web.sum::<usize>()) as u32;
             if let Some(open) = network.groups[at].laws[0].open().micro_flows.filter(|given| given.is_none())
             {

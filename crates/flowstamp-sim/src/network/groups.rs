@@ -6,7 +6,7 @@ use super::outages::Demand;
 use super::paths::{Core, Hashed, Way, Ways};
 use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, of_full};
 use crate::ScenarioError;
-use crate::plan::{Comes, END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
+use crate::plan::{Comes, END, FlowPlan, FlowRoutes, GroupPlan, LinkPlan, NOBODY, Network, WebPlan};
 use crate::random::Stream;
 use crate::scenario::{Access, FlowGroup, OneOrMany, Web, check_rate};
 use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load, wire_bytes};
@@ -86,8 +86,8 @@ impl Placing<'_> {
 
 /// Routes and RTTs of the placed flows of a group.
 struct Routed {
-    /// Paths by pair of nodes.
-    paths: Vec<Vec<Path>>,
+    /// Routes by pair of nodes.
+    routes: Vec<Vec<FlowRoutes>>,
     /// Propagation RTTs.
     longest: Time,
     shortest: Time,
@@ -135,7 +135,7 @@ impl Builder<'_> {
     fn place_group(&mut self, placing: &Placing<'_>, core: &Core, network: &mut Network) -> Result<Time> {
         let pairs = u64::from(placing.count) * placing.ways.len() as u64;
         check_count(placing.group, placing.count, pairs, placing.arrives())?;
-        let Routed { paths, longest, shortest, mean_s } =
+        let Routed { routes, longest, shortest, mean_s } =
             self.place_hosts(placing, core, network.groups.len())?;
         let (group, name) = (placing.group, &placing.name);
         let timers = |rtt| [group.transport.first_rto(rtt), group.transport.last_rto(rtt)];
@@ -184,7 +184,7 @@ impl Builder<'_> {
             rate: made.rate,
             send_jitter: made.send_jitter,
         };
-        self.arrivals_of(placing, core, paths, &mut plan, network)?;
+        self.arrivals_of(placing, core, routes, &mut plan, network)?;
         network.groups.push(plan);
         Ok(longest)
     }
@@ -192,7 +192,7 @@ impl Builder<'_> {
     /// Assigns hosts and routes to the flows of one name.
     fn place_hosts(&mut self, placing: &Placing<'_>, core: &Core, number: usize) -> Result<Routed> {
         let Placing { group, ways, count, .. } = *placing;
-        let mut paths = Vec::with_capacity(ways.len());
+        let mut routes = Vec::with_capacity(ways.len());
         let (mut longest, mut shortest, mut sum_s) = (Time::ZERO, Time::MAX, 0.0);
         for (pair, ways) in ways.iter().enumerate() {
             let laws = placing.laws_between(pair);
@@ -201,9 +201,9 @@ impl Builder<'_> {
             let mut sum_of_pair_s = 0.0;
             for i in 0..here {
                 let (there, back) = &ways[(i as usize).min(ways.len() - 1)];
-                let (path, rtt) = self.place(group, pair as u32 * count + i, core, there, back)?;
+                let (of_flow, rtt) = self.place(group, pair as u32 * count + i, core, there, back)?;
                 if self.is_rerouted(group) {
-                    self.demands.extend(self.demand(placing, core, number, (pair, i), path, rtt));
+                    self.demands.extend(self.demand(placing, core, number, (pair, i), of_flow, rtt));
                 }
                 longest = longest.max(rtt);
                 shortest = shortest.min(rtt);
@@ -213,14 +213,14 @@ impl Builder<'_> {
                         self.note_rtt(*link, acks, rtt, &laws, placing.lasts());
                     }
                 }
-                of_pair.push(path);
+                of_pair.push(of_flow);
             }
             let rows = placing.list.map_or(1.0, |list| f64::from(list.rows[pair]));
             sum_s += sum_of_pair_s * rows * (f64::from(count) / f64::from(here.max(1)));
-            paths.push(of_pair);
+            routes.push(of_pair);
         }
         let rows = placing.list.map_or(ways.len().max(1), |list| list.flows.rows.len());
-        Ok(Routed { paths, longest, shortest, mean_s: sum_s / (f64::from(count.max(1)) * rows as f64) })
+        Ok(Routed { routes, longest, shortest, mean_s: sum_s / (f64::from(count.max(1)) * rows as f64) })
     }
 
     /// The demand of a flow whose routes follow outages.
@@ -230,7 +230,7 @@ impl Builder<'_> {
         core: &Core,
         group: usize,
         (pair, flow): (usize, u32),
-        path: Path,
+        routes: FlowRoutes,
         rtt: Time,
     ) -> Option<Demand> {
         let ways = &placing.ways[pair];
@@ -247,7 +247,7 @@ impl Builder<'_> {
             from,
             to,
             flow: Hashed::new(self.seed, &hashed, index),
-            path,
+            routes,
             group,
             pair: pair as u32,
             lasts: placing.lasts(),
@@ -279,15 +279,15 @@ impl Builder<'_> {
         &self,
         placing: &Placing<'_>,
         core: &Core,
-        paths: Vec<Vec<Path>>,
+        routes: Vec<Vec<FlowRoutes>>,
         plan: &mut GroupPlan,
         network: &mut Network,
     ) -> Result<()> {
         let Placing { group, name, list, .. } = placing;
         let id = network.groups.len() as u32;
-        let web = |paths, comes| WebPlan {
+        let web = |routes, comes| WebPlan {
             group: id,
-            paths,
+            routes,
             comes,
             start: group.start.of(0),
             stop: group.stop.unwrap_or(self.scenario.duration),
@@ -304,19 +304,19 @@ impl Builder<'_> {
             let turns = placing.data_ways().count() as f64;
             let offered = 8.0 * wire * arrivals.flows_per_s();
             plan.offered_bps.iter_mut().for_each(|share| *share = offered * (*share / turns));
-            let paths = vec![paths.into_iter().flatten().collect()];
-            network.web.push(web(paths, Comes::Random { arrivals, sizes }));
+            let routes = vec![routes.into_iter().flatten().collect()];
+            network.web.push(web(routes, Comes::Random { arrivals, sizes }));
         } else if let Some(list) = list {
             plan.mean_size_bytes = Some(list.flows.mean_bytes());
-            let web = web(paths, Comes::Listed { list: list.flows.clone(), next: 0 });
+            let web = web(routes, Comes::Listed { list: list.flows.clone(), next: 0 });
             self.offered(plan, list, &web, network);
             network.web.push(web);
         } else {
             let mut starts = Stream::new(self.seed, &format!("start/{name}"));
-            for (i, path) in paths.into_iter().flatten().enumerate() {
+            for (i, routes) in routes.into_iter().flatten().enumerate() {
                 let offset = group.spread.scale(starts.uniform());
                 let start = group.start.of(i) + group.every * i as u64 + offset;
-                network.flows.push(FlowPlan { group: id, index: i as u32, path, start });
+                network.flows.push(FlowPlan { group: id, index: i as u32, routes, start });
             }
         }
         Ok(())
@@ -457,7 +457,7 @@ impl Builder<'_> {
         core: &Core,
         there: &Way,
         back: &Way,
-    ) -> Result<(Path, Time)> {
+    ) -> Result<(FlowRoutes, Time)> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         let delay_of = |links: &[LinkPlan], route: &[u32]| {
             route.iter().fold(Time::ZERO, |sum, l| sum + links[*l as usize].delay)
@@ -481,7 +481,7 @@ impl Builder<'_> {
                 return error(key("rtt"), "needs access links to lengthen; give access = { rate, delay }");
             }
             return Ok((
-                Path { data: self.route(None, there, None), acks: self.route(None, back, None) },
+                FlowRoutes { data: self.route(None, there, None), acks: self.route(None, back, None) },
                 inner,
             ));
         };
@@ -506,7 +506,7 @@ impl Builder<'_> {
         let (ack_up, ack_down) = (link(access.delay), link(sender_delay));
         let rtt = inner + (sender_delay + access.delay) * 2;
         let data = self.route(Some(up), there, Some(down));
-        Ok((Path { data, acks: self.route(Some(ack_up), back, Some(ack_down)) }, rtt))
+        Ok((FlowRoutes { data, acks: self.route(Some(ack_up), back, Some(ack_down)) }, rtt))
     }
 
     pub(super) fn route(&mut self, first: Option<u32>, way: &Way, last: Option<u32>) -> u32 {

@@ -7,7 +7,7 @@
 use super::paths::{Core, Hashed, Way};
 use super::{Builder, Result, error, of_full};
 use crate::medium::Capacity;
-use crate::plan::{END, GroupPlan, Medium, Network, Path, Reroute};
+use crate::plan::{END, FlowRoutes, GroupPlan, Medium, Network, Reroute};
 use crate::scenario::{FlowGroup, OnFailure, Outage};
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::units::{Rate, Time};
@@ -21,7 +21,7 @@ pub(super) struct Demand {
     pub from: usize,
     pub to: usize,
     pub flow: Hashed,
-    pub path: Path,
+    pub routes: FlowRoutes,
     /// Index into [`Network::groups`]. `pair` is the pair of nodes within that group.
     pub group: usize,
     pub pair: u32,
@@ -150,7 +150,9 @@ impl Builder<'_> {
         // For each flow its routes so far, for data and acks, and the current ones.
         let mut known: Vec<[Routes; 2]> = demands
             .iter()
-            .map(|of| [of.path.data, of.path.acks].map(|at| Routes::of(&self.routes, at, self.links.len())))
+            .map(|of| {
+                [of.routes.data, of.routes.acks].map(|at| Routes::of(&self.routes, at, self.links.len()))
+            })
             .collect();
         let mut changed = 0;
         for time in instants.into_iter().filter(|time| *time < self.scenario.duration) {
