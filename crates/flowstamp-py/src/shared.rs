@@ -89,7 +89,7 @@ pub fn loops(loaded: &Loaded) -> PyResult<Loops> {
         let name = |link: u32| network.links[link as usize].name.clone();
         links.into_iter().map(|(link, after)| (name(link), after.as_secs_f64())).collect()
     };
-    let ways = if network.web.is_empty() { network.ways() } else { Vec::new() };
+    let ways = if network.arrivals.is_empty() { network.ways() } else { Vec::new() };
     let ways = ways.into_iter().map(|way| (named(way.links), way.rtt.as_secs_f64(), way.flows)).collect();
     let mut found = Vec::new();
     for it in network.loops {

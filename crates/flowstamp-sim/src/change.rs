@@ -253,7 +253,7 @@ impl Change<'_> {
 
     fn starts(&self, net: &mut Fabric, hosts: &mut Hosts) -> Refused {
         let (before, after) = (self.before, self.after);
-        if before.web.iter().zip(&after.web).any(|(old, new)| old.start != new.start) {
+        if before.arrivals.iter().zip(&after.arrivals).any(|(old, new)| old.start != new.start) {
             return Err(
                 "cannot change in mid-run: these flows arrive at random, or as a file lists them".to_owned()
             );

@@ -39,7 +39,7 @@ pub enum Class {
     /// An application starts, stops or has produced a packet.
     Application,
     /// A flow arrives during the run.
-    Web,
+    FlowArrival,
     /// Samples are taken, after all other events of this instant.
     Probe,
 }
@@ -59,7 +59,7 @@ const CLASSES: [Class; 16] = [
     Class::Control,
     Class::Pace,
     Class::Application,
-    Class::Web,
+    Class::FlowArrival,
     Class::Probe,
 ];
 

@@ -24,7 +24,7 @@ use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::flow_list::Listed;
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
-use crate::plan::{Comes, FlowRoutes, GroupPlan, WebPlan};
+use crate::plan::{ArrivalPlan, Comes, FlowRoutes, GroupPlan};
 use crate::prefetch::prefetch_part;
 use crate::scenario::{self, Scenario};
 use crate::size_bins::{self, BINS};
@@ -69,7 +69,7 @@ pub struct Group {
     /// `delivered_bytes` at the end of warm-up.
     pub delivered_at_warmup: u64,
     /// Its flows arrive during the run, at random or as a file lists them.
-    pub web: bool,
+    pub arriving: bool,
     /// Number of flows so far.
     pub flows: u32,
     /// For a list of flows, the record of its first row.
@@ -129,7 +129,7 @@ impl Group {
             stop: spec.stop.unwrap_or(Time::MAX),
             delivered_bytes: 0,
             delivered_at_warmup: 0,
-            web: spec.web.is_some() || spec.list.is_some(),
+            arriving: spec.web.is_some() || spec.list.is_some(),
             flows: 0,
             first_record: 0,
             active: ActiveFlows::default(),
@@ -305,7 +305,7 @@ pub struct Hosts {
     pub policed: BTreeMap<u64, u32>,
     /// Outcomes by record, up to the last flow that has ended.
     outcomes: Vec<Outcome>,
-    web: Vec<WebPlan>,
+    arrivals: Vec<ArrivalPlan>,
     packet_bytes: u16,
     /// Header bytes of a data packet.
     header_bytes: u16,
@@ -316,12 +316,17 @@ pub struct Hosts {
 impl Hosts {
     /// Makes hosts without flows and schedules the first arrival of each group with arrivals.
     #[must_use]
-    pub fn new(scenario: &Scenario, groups: &[GroupPlan], web: Vec<WebPlan>, net: &mut Fabric) -> Self {
+    pub fn new(
+        scenario: &Scenario,
+        groups: &[GroupPlan],
+        arrivals: Vec<ArrivalPlan>,
+        net: &mut Fabric,
+    ) -> Self {
         let mut groups: Vec<Group> = groups.iter().map(|plan| Group::new(scenario, plan)).collect();
         let mut delays = 0;
         for group in &mut groups {
             let first = delays;
-            delays += if group.web { BINS } else { 1 };
+            delays += if group.arriving { BINS } else { 1 };
             group.delays = first..delays;
         }
         let mut hosts = Self {
@@ -332,15 +337,15 @@ impl Hosts {
             records: Vec::new(),
             policed: BTreeMap::new(),
             outcomes: Vec::new(),
-            web,
+            arrivals,
             packet_bytes: scenario.packet.get() as u16,
             header_bytes: scenario.header.get() as u16,
             ack_bytes: scenario.ack.get() as u16,
             seed: scenario.seed,
         };
-        for (number, web) in hosts.web.iter_mut().enumerate() {
-            let first = web.first();
-            net.events.push(first, Source::new(Class::Web, number as u32));
+        for (number, plan) in hosts.arrivals.iter_mut().enumerate() {
+            let first = plan.first();
+            net.events.push(first, Source::new(Class::FlowArrival, number as u32));
         }
         hosts
     }
@@ -368,8 +373,8 @@ impl Hosts {
     }
 
     /// Starts a flow that arrives during the run, and schedules the next arrival.
-    pub fn web_arrival(&mut self, net: &mut Fabric, number: u32) {
-        let WebPlan { group, routes: pairs, comes, start, stop } = &mut self.web[number as usize];
+    pub fn flow_arrival(&mut self, net: &mut Fabric, number: u32) {
+        let ArrivalPlan { group, routes: pairs, comes, start, stop } = &mut self.arrivals[number as usize];
         if net.now >= *stop {
             return;
         }
@@ -394,7 +399,7 @@ impl Hosts {
         let routes = pairs[pair][0];
         pairs[pair].rotate_left(1);
         if next < Time::MAX {
-            net.events.push(next, Source::new(Class::Web, number));
+            net.events.push(next, Source::new(Class::FlowArrival, number));
         }
         let slot = self.add_flow(net, record as u32, law, routes);
         self.groups[group as usize].active.begin(net.now);
@@ -411,11 +416,11 @@ impl Hosts {
 
     /// Makes records for listed flows, in the order of the rows, after those of the planned flows.
     pub fn add_listed(&mut self) {
-        for web in &self.web {
-            let Comes::Listed { list, .. } = &web.comes else { continue };
-            self.groups[web.group as usize].first_record = self.records.len() as u32;
+        for plan in &self.arrivals {
+            let Comes::Listed { list, .. } = &plan.comes else { continue };
+            self.groups[plan.group as usize].first_record = self.records.len() as u32;
             let record = |(row, listed): (u32, &Listed)| {
-                Record::new(web.group, row, web.start.saturating_add(listed.start), Some(listed.size))
+                Record::new(plan.group, row, plan.start.saturating_add(listed.start), Some(listed.size))
             };
             self.records.reserve_exact(list.rows.len());
             self.records.extend((0..).zip(&list.rows).map(record));
@@ -467,7 +472,7 @@ impl Hosts {
         if traits.falls_back {
             law.on_change(FlowChange::Hops(net.hops(routes.data)));
         }
-        let bin = size.filter(|_| spec.web).map_or(0, |size| size_bins::bin(size, payload));
+        let bin = size.filter(|_| spec.arriving).map_or(0, |size| size_bins::bin(size, payload));
         let handshake = transport.handshake.unwrap_or(traits.handshake);
         let agreed = Agreed::between(transport, traits);
         let sends = Sends::of(spec, traits);
@@ -547,7 +552,7 @@ impl Hosts {
     /// Frees the slot of a flow that is over, if the flow arrived during the run.
     fn close(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
-        if self.groups[flow.group as usize].web && flow.started {
+        if self.groups[flow.group as usize].arriving && flow.started {
             flow.started = false;
             self.free.push(number);
         }
@@ -574,7 +579,7 @@ impl Hosts {
     pub fn end(&mut self) {
         for number in 0..self.flows.len() as u32 {
             let flow = &self.flows[number as usize];
-            if flow.started || !self.groups[flow.group as usize].web {
+            if flow.started || !self.groups[flow.group as usize].arriving {
                 self.write_outcome(number, Time::MAX);
             }
         }

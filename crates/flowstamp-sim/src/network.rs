@@ -35,8 +35,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_SAMPLES: u64 = 10_000_000;
 /// Maximum number of flows of a group.
 const MOST_FLOWS: u32 = 1_000_000;
-/// Maximum number of flows that arrive at random.
-const MOST_WEB_FLOWS: f64 = 1e8;
+/// Maximum number of random arrivals.
+const MOST_ARRIVALS: f64 = 1e8;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 

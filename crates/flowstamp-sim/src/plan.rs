@@ -165,7 +165,7 @@ pub struct FlowPlan {
 
 /// Flows that arrive during the run, at random or as a file lists them.
 #[derive(Clone, Debug)]
-pub struct WebPlan {
+pub struct ArrivalPlan {
     /// Index into [`Network::groups`].
     pub group: u32,
     /// Routes of host pairs, used in turn: one list, or one for each of `FlowList::pairs`.
@@ -197,7 +197,7 @@ pub enum Comes {
     },
 }
 
-impl WebPlan {
+impl ArrivalPlan {
     /// When the first flow arrives.
     pub fn first(&mut self) -> Time {
         match &mut self.comes {
@@ -315,7 +315,7 @@ pub struct Network {
     /// Flows planned before the run.
     pub flows: Vec<FlowPlan>,
     /// Flows that arrive during the run.
-    pub web: Vec<WebPlan>,
+    pub arrivals: Vec<ArrivalPlan>,
     /// Values that the scenario leaves open and the paths determine, by key.
     pub assumed: Named<String>,
     /// Warnings about the scenario.

@@ -98,14 +98,14 @@ impl Simulation {
             reroutes,
             groups,
             flows,
-            web,
+            arrivals,
             assumed,
             warnings,
             ..
         } = network;
         let routed = summary::Routed::new(&links, &access, &routes, &scenario);
         let mut net = Fabric::new(&scenario, &links, &access, routes, &sides, (&cells, receivers));
-        let mut hosts = Hosts::new(&scenario, &groups, web, &mut net);
+        let mut hosts = Hosts::new(&scenario, &groups, arrivals, &mut net);
         hosts.flows.reserve_exact(flows.len());
         hosts.records.reserve_exact(flows.len());
         for plan in &flows {
@@ -349,7 +349,7 @@ impl Simulation {
             Class::Control => hosts.control_timer(net, number),
             Class::Pace => hosts.pace_timer(net, number),
             Class::Application => hosts.application_timer(net, number),
-            Class::Web => hosts.web_arrival(net, number),
+            Class::FlowArrival => hosts.flow_arrival(net, number),
             Class::Probe => {
                 net.settle();
                 if let Some(probe) = &mut self.probe {

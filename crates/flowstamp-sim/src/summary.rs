@@ -108,7 +108,7 @@ pub fn results(mut run: Finished) -> Results {
     }
     warnings.extend(warnings::locked_datagrams(sim, &rows, &settled));
     let flows = rows.iter().zip(&sim.hosts.records);
-    let flows = flows.filter(|(_, r)| !sim.hosts.groups[r.group as usize].web).map(|(f, _)| f.clone());
+    let flows = flows.filter(|(_, r)| !sim.hosts.groups[r.group as usize].arriving).map(|(f, _)| f.clone());
     let wall_s = sim.took.0.as_secs_f64();
     let took = Took {
         wall_s,

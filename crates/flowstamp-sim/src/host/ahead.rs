@@ -16,7 +16,7 @@ use super::Hosts;
 use crate::events::Source;
 use crate::fabric::{Exit, Fabric, RECEIVERS, SENDER};
 use crate::packet::{CONTROL, DATA, Packet};
-use crate::plan::{END, Network, WebPlan};
+use crate::plan::{ArrivalPlan, END, Network};
 use crate::scenario::Scenario;
 use flowstamp_laws::transport::Params;
 use flowstamp_laws::units::Time;
@@ -59,13 +59,13 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
         };
     };
     let planned = network.flows.iter().map(|flow| (flow.group, flow.routes, false));
-    let web_paths = |web: &'_ WebPlan| {
-        let group = web.group;
-        web.routes.iter().flatten().map(|routes| (group, *routes, true)).collect::<Vec<_>>()
+    let arriving = |plan: &'_ ArrivalPlan| {
+        let group = plan.group;
+        plan.routes.iter().flatten().map(|routes| (group, *routes, true)).collect::<Vec<_>>()
     };
-    let web = network.web.iter().flat_map(web_paths);
-    let all: Vec<_> = planned.chain(web).collect();
-    for (group, routes, web) in &all {
+    let arriving = network.arrivals.iter().flat_map(arriving);
+    let all: Vec<_> = planned.chain(arriving).collect();
+    for (group, routes, arrives) in &all {
         let spec = &scenario.flows[network.groups[*group as usize].spec];
         let Params { delayed_acks, .. } = spec.transport;
         let (data, acks) = (ends(routes.data), ends(routes.acks));
@@ -74,7 +74,7 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
         let laws = &network.groups[*group as usize].laws;
         let (prompt, apart) = (!delayed_acks, !laws.iter().any(|law| law.traits().falls_back));
         let receivers = if prompt && apart { Users::AcksFor(data.1 as u32) } else { Users::Several };
-        let sender = if !*web && apart { Users::OneFlow(acks.1 as u32) } else { Users::Several };
+        let sender = if !*arrives && apart { Users::OneFlow(acks.1 as u32) } else { Users::Several };
         join(acks.0, receivers, true);
         join(data.0, sender, false);
     }

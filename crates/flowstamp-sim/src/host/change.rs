@@ -14,10 +14,10 @@ impl Hosts {
     /// Sets the stop of a group's flows. Both the old and the new stop must be in the future.
     pub fn set_stop(&mut self, net: &mut Fabric, group: usize, stop: Time) {
         self.groups[group].stop = stop;
-        for web in self.web.iter_mut().filter(|web| web.group as usize == group) {
-            web.stop = stop;
+        for plan in self.arrivals.iter_mut().filter(|plan| plan.group as usize == group) {
+            plan.stop = stop;
         }
-        if self.groups[group].web {
+        if self.groups[group].arriving {
             return; // their stop ends arrivals, not flows
         }
         for (number, flow) in self.flows.iter_mut().enumerate() {
@@ -61,7 +61,7 @@ impl Hosts {
                 flow.law.on_change(FlowChange::Hops(net.hops(flow.routes.data)));
             }
         }
-        self.web.iter_mut().flat_map(|web| web.routes.iter_mut().flatten()).for_each(|routes| {
+        self.arrivals.iter_mut().flat_map(|plan| plan.routes.iter_mut().flatten()).for_each(|routes| {
             follow(routes);
         });
     }

@@ -56,7 +56,7 @@ impl Hosts {
                 record.end = now;
                 // The packet that replaces a shorter last packet may have been a full one.
                 bytes = record.size.map_or(bytes, |size| size.get() - flow.delivered_bytes);
-                if self.groups[flow.group as usize].web {
+                if self.groups[flow.group as usize].arriving {
                     self.groups[flow.group as usize].active.end(now);
                 }
             }

@@ -22,7 +22,7 @@
 
 mod spans;
 
-use super::groups::WEB_PAIRS;
+use super::groups::ARRIVAL_PAIRS;
 use super::lists::Placed;
 use super::paths::Core;
 use super::{Builder, MOST_FLOWS, Result, error};
@@ -238,7 +238,7 @@ impl Builder<'_> {
     ) -> Count {
         let apart = access.is_some() || list.is_none();
         let many = apart && (group.web.is_some() || list.is_some());
-        let pairs = group.count.unwrap_or(if many { WEB_PAIRS } else { 1 });
+        let pairs = group.count.unwrap_or(if many { ARRIVAL_PAIRS } else { 1 });
         let turns = list.filter(|_| !apart).map_or(0, |(list, pair)| list.ways[pair].len() as u32);
         let pairs = f64::from(pairs.max(turns).min(MOST_FLOWS));
         let pairs = span.pairs.map_or(pairs, |pairs| pairs as f64);

@@ -36,12 +36,12 @@ impl Builder<'_> {
             network.groups[at].governs = Some((link as u32, rate));
             let takes = |group: u32| network.groups[group as usize].links.contains(&(link as u32));
             let planned = network.flows.iter().filter(|flow| takes(flow.group)).count();
-            let web = network
-                .web
+            let arriving = network
+                .arrivals
                 .iter()
-                .filter(|web| takes(web.group))
-                .map(|web| web.routes.iter().map(Vec::len).sum::<usize>());
-            let flows = (planned + web.sum::<usize>()) as u32;
+                .filter(|plan| takes(plan.group))
+                .map(|plan| plan.routes.iter().map(Vec::len).sum::<usize>());
+            let flows = (planned + arriving.sum::<usize>()) as u32;
             if let Some(open) = network.groups[at].laws[0].open().micro_flows.filter(|given| given.is_none())
             {
                 *open = Some(flows);

@@ -4,9 +4,9 @@ use super::group_checks::{check_count, timers_at_odds};
 use super::lists::{Placed, listed_name};
 use super::outages::Demand;
 use super::paths::{Core, Hashed, Way, Ways};
-use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, of_full};
+use super::{Builder, MOST_ARRIVALS, MOST_FLOWS, Result, error, of_full};
 use crate::ScenarioError;
-use crate::plan::{Comes, END, FlowPlan, FlowRoutes, GroupPlan, LinkPlan, NOBODY, Network, WebPlan};
+use crate::plan::{ArrivalPlan, Comes, END, FlowPlan, FlowRoutes, GroupPlan, LinkPlan, NOBODY, Network};
 use crate::random::Stream;
 use crate::scenario::{Access, FlowGroup, OneOrMany, Web, check_rate};
 use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load, wire_bytes};
@@ -15,8 +15,8 @@ use flowstamp_laws::units::Time;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of host pairs between two nodes, for flows that arrive at random.
-pub(super) const WEB_PAIRS: u32 = 10;
+/// Number of host pairs between two nodes, for flows that arrive during the run.
+pub(super) const ARRIVAL_PAIRS: u32 = 10;
 
 /// The name of a group in results, and the paths of its flows there and back for each pair of nodes.
 type Hop<'a> = (String, Cow<'a, [Ways]>);
@@ -124,7 +124,7 @@ impl Builder<'_> {
             let mut placing = Placing { spec, group, name, ways: &ways, list, access, count: 1 };
             if group.pattern.is_none() {
                 let many = group.web.is_some() || list.is_some() && access.is_some();
-                placing.count = group.count.unwrap_or(if many { WEB_PAIRS } else { 1 });
+                placing.count = group.count.unwrap_or(if many { ARRIVAL_PAIRS } else { 1 });
             }
             longest = longest.max(self.place_group(&placing, core, network)?);
         }
@@ -285,7 +285,7 @@ impl Builder<'_> {
     ) -> Result<()> {
         let Placing { group, name, list, .. } = placing;
         let id = network.groups.len() as u32;
-        let web = |routes, comes| WebPlan {
+        let arrival_plan = |routes, comes| ArrivalPlan {
             group: id,
             routes,
             comes,
@@ -305,12 +305,12 @@ impl Builder<'_> {
             let offered = 8.0 * wire * arrivals.flows_per_s();
             plan.offered_bps.iter_mut().for_each(|share| *share = offered * (*share / turns));
             let routes = vec![routes.into_iter().flatten().collect()];
-            network.web.push(web(routes, Comes::Random { arrivals, sizes }));
+            network.arrivals.push(arrival_plan(routes, Comes::Random { arrivals, sizes }));
         } else if let Some(list) = list {
             plan.mean_size_bytes = Some(list.flows.mean_bytes());
-            let web = web(routes, Comes::Listed { list: list.flows.clone(), next: 0 });
-            self.offered(plan, list, &web, network);
-            network.web.push(web);
+            let arriving = arrival_plan(routes, Comes::Listed { list: list.flows.clone(), next: 0 });
+            self.offered(plan, list, &arriving, network);
+            network.arrivals.push(arriving);
         } else {
             let mut starts = Stream::new(self.seed, &format!("start/{name}"));
             for (i, routes) in routes.into_iter().flatten().enumerate() {
@@ -323,13 +323,13 @@ impl Builder<'_> {
     }
 
     /// Computes the mean load that a list offers to each link, and warns of flows that would start too late.
-    fn offered(&self, plan: &mut GroupPlan, list: &Placed, web: &WebPlan, network: &mut Network) {
+    fn offered(&self, plan: &mut GroupPlan, list: &Placed, arriving: &ArrivalPlan, network: &mut Network) {
         let (payload, header) = (self.scenario.payload(), self.scenario.header.get());
-        let stop = web.stop.min(self.scenario.duration);
+        let stop = arriving.stop.min(self.scenario.duration);
         let mut bytes = vec![0.0; list.ways.len()];
         let mut late = 0;
         for row in &list.flows.rows {
-            if web.start.saturating_add(row.start) < stop {
+            if arriving.start.saturating_add(row.start) < stop {
                 bytes[row.pair as usize] += wire_bytes(row.size, payload, header);
             } else {
                 late += 1;
@@ -346,7 +346,7 @@ impl Builder<'_> {
         if late > 0 {
             let all = list.flows.rows.len();
             let last = list.flows.order.last().map_or(Time::ZERO, |row| list.flows.rows[*row as usize].start);
-            let last = web.start.saturating_add(last);
+            let last = arriving.start.saturating_add(last);
             let spec = &self.scenario.flows[plan.spec];
             let key =
                 if spec.stop.is_some_and(|stop| stop < self.scenario.duration) { "stop" } else { "duration" };
@@ -362,7 +362,7 @@ impl Builder<'_> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         let mut hops = Vec::new();
         for Leg { name, pairs } in self.legs(spec, group, core)? {
-            let count = group.count.unwrap_or(if group.web.is_some() { WEB_PAIRS } else { 1 });
+            let count = group.count.unwrap_or(if group.web.is_some() { ARRIVAL_PAIRS } else { 1 });
             let mut all = Vec::with_capacity(pairs.len());
             for (number, ends) in (0..).zip(&pairs) {
                 let (from, to) = (&core.names[ends.0], &core.names[ends.1]);
@@ -549,8 +549,8 @@ impl Builder<'_> {
             }
             _ => return error(key("flows_per_s"), "give exactly one of flows_per_s and load"),
         };
-        if flows_per_s * self.scenario.duration.as_secs_f64() > MOST_WEB_FLOWS {
-            let message = format!("asks for {flows_per_s} flows/s; a run may have {MOST_WEB_FLOWS} flows");
+        if flows_per_s * self.scenario.duration.as_secs_f64() > MOST_ARRIVALS {
+            let message = format!("asks for {flows_per_s} flows/s; a run may have {MOST_ARRIVALS} flows");
             return error(key("flows_per_s"), message);
         }
         let mut arrivals = ArrivalProcess::new(

@@ -57,7 +57,7 @@ impl Simulation {
         let (hosts, payload_bytes) = (&self.hosts, self.scenario.payload());
         hosts.flows.iter().filter_map(move |flow| {
             let group = &hosts.groups[flow.group as usize];
-            let tally = flow.law.report().tally.filter(|_| !group.web)?;
+            let tally = flow.law.report().tally.filter(|_| !group.arriving)?;
             let resent = u64::from(flow.sender.retransmissions());
             Some(SenderView {
                 group: &group.name,

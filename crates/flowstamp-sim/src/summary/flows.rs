@@ -58,7 +58,7 @@ pub(super) fn rows(sim: &Finished) -> Vec<FlowRow> {
 
 /// When a flow stops sending new data. For flows that arrive during the run, the group's stop ends arrivals, not flows.
 fn stop(group: &Group, r: &Record) -> Option<Time> {
-    Some(group.stops(r)).filter(|stop| !group.web && *stop < Time::MAX)
+    Some(group.stops(r)).filter(|stop| !group.arriving && *stop < Time::MAX)
 }
 
 /// How long a flow was active after warm-up, seconds.

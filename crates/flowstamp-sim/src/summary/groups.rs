@@ -45,7 +45,7 @@ impl<'a> GroupFlows<'a> {
             offered_load,
             mean_size_bytes: group.plan.mean_size_bytes,
             goodput_bps: after_warmup.delivered_bytes as f64 * 8.0 / span_s,
-            jain_index: (!group.web && !goodputs.is_empty()).then(|| jain_index(&goodputs)),
+            jain_index: (!group.arriving && !goodputs.is_empty()).then(|| jain_index(&goodputs)),
             retransmissions: whole_run.retransmissions,
             timeouts: whole_run.timeouts,
             after_warmup,
@@ -56,7 +56,7 @@ impl<'a> GroupFlows<'a> {
             fct_slowdown: fct(&self.times(|row| Some(row.fct_s? / row.ideal_fct_s.get()?)), payload),
             fct_sender_s: fct(&self.times(|row| row.fct_sender_s.get()), payload),
             littles_law: group
-                .web
+                .arriving
                 .then(|| {
                     let flows =
                         self.flows.iter().filter(|(_, r)| self.began(r)).map(|(_, r)| (r.start, r.end));
@@ -69,7 +69,7 @@ impl<'a> GroupFlows<'a> {
     /// Goodputs of flows that were active after warm-up, unless the group's flows arrive during the run.
     pub fn lasting_goodputs(&self) -> Vec<f64> {
         // A flow that governs a link sends no data.
-        let shares = !self.group.web && self.group.plan.governs.is_none();
+        let shares = !self.group.arriving && self.group.plan.governs.is_none();
         if shares { self.goodputs() } else { Vec::new() }
     }
 
@@ -144,7 +144,7 @@ fn packet_delays(sim: &Finished, group: &Group, curves: &mut Vec<DelayCurve>) ->
     let all = Delays::together(parts);
     curves.push(curve("group", &group.name, None, &all));
     // Planned flows all have one size, or none.
-    let first = if group.web { Some(0) } else { group.size.map(|size| size_bins::bin(size, payload)) };
+    let first = if group.arriving { Some(0) } else { group.size.map(|size| size_bins::bin(size, payload)) };
     let bins = parts.iter().zip(first.into_iter().flat_map(|first| first..)).filter_map(|(part, bin)| {
         let (min_bytes, max_bytes) = size_bins::bounds(bin, payload);
         curves.push(curve("group", &group.name, Some((min_bytes, max_bytes)), part));
