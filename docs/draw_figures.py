@@ -90,7 +90,7 @@ def main() -> int:
         for number, spec in enumerate(missing, 1):
             left = missing[number:]
             with Meter(f"figure {spec.id}, {number} of {len(missing)}") as report:
-                kept.put_outcome(runner.run(spec, out, report, left), spec.seed)
+                kept.put(runner.run(spec, out, report, left), spec.seed)
             runner.forget(left)
     return 0
 

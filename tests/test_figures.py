@@ -24,12 +24,11 @@ from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import MANY, Finished, RunSet
-from flowstamp.figures.memory import Known
 from flowstamp.figures.pictures import has_legend, styles
 from flowstamp.figures.runner import Runner
 from flowstamp.figures.schedule import Job, Queue, Run, _Room
 from flowstamp.figures.spec import FigureSpec, RunSpec
-from flowstamp.figures.verdicts import Given, computed
+from flowstamp.figures.verdicts import Given, Untold, Verdict, computed
 
 
 class Fixed:
@@ -404,14 +403,18 @@ def test_the_table_of_validation_is_what_is_known() -> None:
 
 def test_the_table_has_the_verdicts_own_status() -> None:
     figure = load("X16")
-    claim = figure.claims[0]
-    for status, shown in [("holds", "holds"), ("differs", "differs"), ("fails", "**fails**"), ("invalid", "invalid")]:
-        [row] = report.rows(figure, {claim.id: Known(status, 0.123456, (0.1, 0.2))}, ours=False)
-        assert row.endswith(f"| 0.1235 | 0.1 to 0.2 | {shown} |")
-    assert report.rows(figure, {claim.id: Known("holds", 1.0, (1.0, 1.0))}, ours=False)[0].endswith("| 1 | 1 | holds |")
-    assert report.rows(figure, {claim.id: Known("skipped", None, None)}, ours=False)[0].endswith(
-        "| not measured |  | skipped |"
-    )
+    claim = replace(figure.claims[0], expected=">= 1", tolerance="0")
+    rows: list[tuple[tuple[float | None, ...], Untold | None, str]] = [
+        ((2.0, 1.5), None, "| 1.75 | 1.5 to 2 | holds |"),
+        ((0.5, 0.25), None, "| 0.375 | 0.25 to 0.5 | differs |"),
+        ((2.0, 0.5), None, "| 1.25 | 0.5 to 2 | holds on average |"),
+        ((0.5, None), None, "| not measured |  | **fails** |"),
+        ((1.0,), None, "| 1 | 1 | holds |"),
+        ((), "invalid", "| not measured |  | invalid |"),
+    ]
+    for values, untold, shown in rows:
+        [row] = report.rows(figure, {claim.id: Verdict(claim, values, untold=untold)}, ours=False)
+        assert row.endswith(shown)
 
 
 def test_a_groups_goodput_is_told_as_a_share_of_the_fair_one() -> None:

@@ -33,7 +33,7 @@ def draw(form: Form, folder: Path) -> Any:
     runner = Runner(fast=form == "fast")
     spec = runner.figure(QUICK)
     outcome = runner.run(spec, folder / form)
-    Kept(folder / form, runner.files, form).put_outcome(outcome, spec.seed)
+    Kept(folder / form, runner.files, form).put(outcome, spec.seed)
     return outcome
 
 
@@ -47,12 +47,12 @@ def test_a_page_has_picture_version_seed_and_what_came_of_each_claim(gallery: An
     assert re.search(rf"```\{{image\}} \S*fast/{QUICK}\.png\n:alt: \S", text)
     assert "Drawn by this build: the short version, seed 1, flowstamp " in text
     assert f"flowstamp figure {QUICK} " in text
-    known = Memory.beside(available()).claims(QUICK, "full")
+    known = Memory.beside(available()).verdicts(read(available()[QUICK]))
     for verdict in outcome.verdicts:
         [row] = [line for line in text.splitlines() if line.startswith(f"| {gallery.cell(verdict.claim.paper)}")]
         assert f"`{verdict.claim.expected}" in row
         assert f"| {shown_number(verdict.measured)}, [{verdict.status}]" in row
-        assert f"[{known[verdict.claim.id].status}]" in row.rsplit("|", 2)[1]
+        assert f"[{known[verdict.claim.id].status}]" in row.rsplit("|", 3)[1]
     made = gallery.Gallery(tmp_path)
     with Image.open(made.thumbnail(made.drawn(QUICK), QUICK)) as small:
         assert small.width <= gallery.THUMBNAIL_PX

@@ -24,32 +24,18 @@ from sphinx.application import Sphinx
 
 import flowstamp
 from flowstamp.figures import available, fct, read
-from flowstamp.figures.command import shown_number
+from flowstamp.figures.command import shown_number, shown_values
 from flowstamp.figures.kept import Kept
-from flowstamp.figures.memory import Form, Known, Memory
+from flowstamp.figures.memory import Form, Memory
+from flowstamp.figures.scores import PAPERS, paper_of
 from flowstamp.figures.spec import Claim, FigureSpec
-from flowstamp.figures.verdicts import Outcome
+from flowstamp.figures.verdicts import Outcome, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "gallery"
 THUMBNAIL_PX = 420
 FORMS: Mapping[Form, str] = {"full": "whole version", "fast": "short version"}
 """The better one first."""
-
-# In the order in which the papers build on each other, with what each proposes.
-PAPERS = {
-    "Katabi, Handley, Rohrs 2002": "XCP",
-    "Dukkipati 2007": "RCP",
-    "Xia, Subramanian, Stoica, Kalyanaraman 2008": "VCP",
-    "Katabi and Handley 2001": "PCP",
-    "Abrantes and Ricardo 2006": "XCP-b",
-}
-
-
-def paper_of(spec: FigureSpec) -> str:
-    """The paper's authors and year: what stands before the number of its figure."""
-    found = re.match(r".*?\b\d{4}\b", spec.paper)
-    return found[0] if found else spec.paper
 
 
 def grouped(specs: Mapping[str, FigureSpec]) -> dict[str, list[FigureSpec]]:
@@ -111,7 +97,8 @@ class Gallery:
     def _found(self, spec: FigureSpec) -> Iterator[Drawn]:
         for form, kept in self.kept.items():
             outcome = kept.outcome(spec if form == "full" else spec.fast_version(), spec.seed)
-            if outcome is not None:
+            # A short version that says otherwise than the whole one shows nothing of the paper.
+            if outcome is not None and (form == "full" or not self.memory.untold(spec)):
                 yield Drawn(form, kept.out, outcome)
 
     @staticmethod
@@ -226,8 +213,8 @@ class Gallery:
 
     def _claims(self, spec: FigureSpec, drawn: Drawn | None) -> Iterator[str]:
         here = {verdict.claim.id: verdict for verdict in drawn.outcome.verdicts} if drawn is not None else {}
-        whole = self.memory.claims(spec.id, "full")
-        head = ["claim", "expected", *(["this picture"] if here else []), "whole version", "seeds 1 to 5", "result"]
+        whole = self.memory.verdicts(spec)
+        head = ["claim", "expected", *(["this picture"] if here else []), "mean and band", "result", "seeds"]
         yield "\n".join(
             [
                 f"| {' | '.join(head)} |",
@@ -243,11 +230,12 @@ class Gallery:
             yield "\n".join(f"- {cell(claim.paper)}: {plain(claim.explanation or '')}" for claim in explained)
 
     def _row(
-        self, spec: FigureSpec, claim: Claim, here: Mapping[str, Any], whole: Mapping[str, Known], drawn: bool
+        self, spec: FigureSpec, claim: Claim, here: Mapping[str, Any], whole: Mapping[str, Verdict], drawn: bool
     ) -> str:
         bound, known = claim.bound, whole.get(claim.id)
         expected = bound.expected + (f" ± {bound.tolerance}" if bound.slack else "")
-        cells = [cell(claim.paper) + (" *(ours)*" if claim.ours else ""), f"`{expected}`"]
+        whose = "" if claim.whose == "paper" else f" *({claim.whose})*"
+        cells = [cell(claim.paper) + whose, f"`{expected}`"]
         if drawn:
             verdict = here.get(claim.id)
             skipped = spec.fast.skip.get(claim.id, "its runs are not in it")
@@ -258,8 +246,7 @@ class Gallery:
             )
         if known is None:
             return f"| {' | '.join([*cells, 'not yet run', '', ''])} |"
-        band = " to ".join(dict.fromkeys(map(shown_number, known.band or ())))
-        return f"| {' | '.join([*cells, shown_number(known.value), band, status(known.status)])} |"
+        return f"| {' | '.join([*cells, shown_values(known), status(known.status), known.seeds])} |"
 
     @staticmethod
     def _published(spec: FigureSpec) -> Iterator[str]:
@@ -279,7 +266,7 @@ class Gallery:
 
 def status(word: str) -> str:
     """A verdict in its colour."""
-    return f"[{word}]{{.{word}}}"
+    return f"[{word}]{{.{word.partition(' ')[0]}}}"
 
 
 # ---------------------------------------------------------------------------------------------------- Sphinx

@@ -15,15 +15,16 @@ from flowstamp.cli.options import Executor, Fresh, Json, Memory, OutHere, Seed, 
 def _figure_ids(incomplete: str) -> list[str]:
     from flowstamp.figures.catalogue import available
 
-    return [word for word in ("list", "all", *available()) if word.startswith(incomplete)]
+    return [word for word in ("list", "scores", "all", *available()) if word.startswith(incomplete)]
 
 
 def figure(
     ids: Annotated[
         list[str],
         typer.Argument(
-            metavar="[list|ID...|all]",
-            help="Figures by their ids, such as X10 or 'R4.*'; list alone names all.",
+            metavar="[list|scores|ID...|all]",
+            help="Figures by their ids, such as X10 or 'R4.*'; list alone names all; scores says how many published "
+            "results hold.",
             autocompletion=_figure_ids,
         ),
     ],
@@ -32,6 +33,10 @@ def figure(
         bool, typer.Option("--accept", help="Run seeds 1 to 5 and write what came out to figures/expected.json.")
     ] = False,
     seed: Seed = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option("--seeds", min=1, max=20, help="Run seeds 1 to N: means, bands, and how many seeds hold."),
+    ] = None,
     executor: Executor = "threads",
     out: OutHere = Path("out/figures"),
     fresh: Fresh = False,
@@ -49,6 +54,19 @@ def figure(
     show_progress(progress)
     from flowstamp.figures import cli_figure
 
-    if ids[:1] != ["list"]:
+    if ids[:1] not in (["list"], ["scores"]):
         check_out(out)
-    return int(cli_figure(ids, fast, as_json, out, seed, accept=accept, memory=memory, executor=executor, fresh=fresh))
+    return int(
+        cli_figure(
+            ids,
+            fast,
+            as_json,
+            out,
+            seed,
+            accept=accept,
+            memory=memory,
+            executor=executor,
+            fresh=fresh,
+            seeds=seeds,
+        )
+    )

@@ -1,36 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Rewrites `expected.json`: runs figures with seeds 1 to 5 and records the value of each claim.
+"""Runs figures with several seeds, and records the values in `expected.json`.
 
-A figure's part of the file is written when its last seed has run. Each seed's values are also kept in the output folder
-(`flowstamp.figures.kept`), so that an interrupted call can continue.
+Each seed's values are kept in the output folder (`flowstamp.figures.kept`), so that an interrupted call can continue.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 from flowstamp import executors
 from flowstamp.figures.catalogue import available
-from flowstamp.figures.kept import Kept, Values
-from flowstamp.figures.memory import SEEDS, Form, Known, Memory
+from flowstamp.figures.kept import Kept
+from flowstamp.figures.memory import Form, Known, Memory
 from flowstamp.figures.runner import Runner
 from flowstamp.figures.schedule import Progress
 from flowstamp.figures.spec import FigureSpec
-from flowstamp.figures.verdicts import Outcome, Verdict
+from flowstamp.figures.verdicts import Outcome
 
 Report = Callable[[str], AbstractContextManager[Progress]]
 """Opens a progress display with a title."""
 
 
-class Fill:
-    """One call of `flowstamp figure --accept`."""
+class Seeds:
+    """Runs of figures with seeds 1 to a number."""
 
     def __init__(
         self,
         figures: Sequence[FigureSpec],
+        number: int,
         progress: Report,
         *,
         fast: bool,
@@ -40,7 +40,8 @@ class Fill:
         executor: str = executors.THREADS,
         fresh: bool = False,
     ) -> None:
-        self.fast, self.directory, self.progress, self.memory = fast, directory, progress, memory
+        self.number, self.progress = number, progress
+        self.fast, self.directory, self.memory = fast, directory, memory
         self.executor, self.fresh = executor, fresh
         self.form: Form = "fast" if fast else "full"
         self.files = available(directory)
@@ -48,37 +49,57 @@ class Fill:
         self.left = list(figures)
         self._runners: dict[int | None, Runner] = {}
 
-    def figure(self, spec: FigureSpec) -> tuple[Outcome, list[str]]:
-        """Runs one figure and writes its part of the file. Returns the outcome and its differences to the old file."""
-        memory = Memory.beside(self.files)
-        # Kernel measurements do not depend on the seed: one run, and no band of values.
-        outcome, values = (self._run(spec, None), {}) if spec.measured else self._simulated(spec)
-        news = memory.differences(outcome, self.form)
-        if not (outcome.untold and memory.claims(spec.id, self.form)):
-            known = {v.claim.id: Known.of(v, values.get(v.claim.id, ())) for v in outcome.verdicts}
-            memory.accept(spec.id, self.form, known, list(self.files))
+    def figure(self, spec: FigureSpec) -> Outcome:
+        """Runs one figure with each seed and draws it with the first."""
+        # Kernel measurements do not depend on the seed.
+        outcome = self._run(spec, None, self.kept.out) if spec.measured else self._simulated(spec)
         self.left.remove(spec)
         for runner in self._runners.values():
             runner.forget(self.left)
+        return outcome
+
+    def accept(self, spec: FigureSpec) -> tuple[Outcome, list[str]]:
+        """Runs one figure and writes its part of the file. Returns the outcome and its differences to the old file."""
+        outcome = self.figure(spec)
+        memory = Memory.beside(self.files)
+        news = memory.differences(outcome, self.form)
+        if not (outcome.untold and memory.claims(spec.id, self.form)):
+            known = {verdict.claim.id: Known.of(verdict) for verdict in outcome.verdicts}
+            memory.accept(spec.id, self.form, known, list(self.files))
         return outcome, news
 
-    def _run(self, spec: FigureSpec, seed: int | None) -> Outcome:
+    def _run(self, spec: FigureSpec, seed: int | None, out: Path | None) -> Outcome:
         if seed not in self._runners:
             self._runners[seed] = Runner(
                 fast=self.fast, seed=seed, directory=self.directory, memory=self.memory, executor=self.executor
             )
         with self.progress(spec.id if seed is None else f"{spec.id}, seed {seed}") as report:
-            return self._runners[seed].run(spec, None, report)
+            return self._runners[seed].run(spec, out, report)
 
-    def _simulated(self, spec: FigureSpec) -> tuple[Outcome, dict[str, list[float | None]]]:
-        began = time.perf_counter()
-        found = dict[int, Values]()
-        for seed in dict.fromkeys((spec.seed, *SEEDS)):
-            values = None if self.fresh else self.kept.values(spec, seed)
-            if values is None:
-                values = {v.claim.id: (v.measured, v.problem) for v in self._run(spec, seed).verdicts}
-                self.kept.put(spec, seed, values)
-            found[seed] = values
-        verdicts = [Verdict(claim, *found[spec.seed][claim.id]) for claim in spec.claims]
-        by_claim = {claim.id: [found[seed][claim.id][0] for seed in SEEDS] for claim in spec.claims}
-        return Outcome(spec, time.perf_counter() - began, verdicts, []), by_claim
+    def _simulated(self, spec: FigureSpec) -> Outcome:
+        first = self._seed(spec, 1)
+        found = [first]
+        # A figure that only computes has no seed. In another one nothing is random if two seeds give the same runs.
+        for seed in range(2, self.number + 1) if spec.simulated or spec.reuse else ():
+            found.append(self._seed(spec, seed))
+            if seed == 2 and found[1].digest == first.digest:
+                del found[1]
+                break
+        several = zip(*(outcome.verdicts for outcome in found), strict=True)
+        verdicts = [
+            replace(
+                one[0],
+                values=tuple(value for verdict in one for value in verdict.values),
+                problem=next((verdict.problem for verdict in one if verdict.problem), ""),
+            )
+            for one in several
+        ]
+        return replace(first, wall_s=sum(outcome.wall_s for outcome in found), verdicts=verdicts)
+
+    def _seed(self, spec: FigureSpec, seed: int) -> Outcome:
+        drawn = seed == 1
+        outcome = None if self.fresh else self.kept.outcome(spec, seed, drawn=drawn)
+        if outcome is None:
+            outcome = self._run(spec, seed, self.kept.out if drawn else None)
+            self.kept.put(outcome, seed)
+        return outcome

@@ -16,22 +16,26 @@ from rich.markup import escape
 from rich.table import Table
 
 from flowstamp import executors
-from flowstamp.figures.accept import Fill
-from flowstamp.figures.catalogue import load, matching
+from flowstamp.figures.accept import Seeds
+from flowstamp.figures.catalogue import available, load, matching, read
 from flowstamp.figures.kept import Kept
-from flowstamp.figures.memory import Form, Memory
+from flowstamp.figures.memory import SEEDS, Form, Memory
 from flowstamp.figures.runner import Runner
+from flowstamp.figures.scores import scores
 from flowstamp.figures.spec import FigureSpec
 from flowstamp.figures.tables import FigureError
-from flowstamp.figures.verdicts import Outcome, Status
+from flowstamp.figures.verdicts import Outcome, Status, Verdict
 from flowstamp.files import write_whole
 from flowstamp.progress import Meter
 from flowstamp.text import counted
 
 COLOURS: dict[Status, str] = {
     "holds": "green",
+    "holds on average": "green",
+    "differs on average": "yellow",
     "differs": "yellow",
     "fails": "red",
+    "no verdict": "cyan",
     "skipped": "cyan",
     "invalid": "magenta",
 }
@@ -48,12 +52,16 @@ def cli_figure(
     memory: str | None = None,
     executor: str = executors.THREADS,
     fresh: bool = False,
+    seeds: int | None = None,
 ) -> int:
-    """Runs the figures with these ids or patterns such as `R4.*`; "all" means all. A first word "list" lists them.
+    """Runs the figures with these ids or patterns such as `R4.*`; "all" means all.
 
-    `accept` writes the values with seeds 1 to 5 to `expected.json` beside the figures' files. A given `seed` disables
-    the comparison with that file. `memory` limits the runs of a figure together; `executor` is where they execute
-    (`flowstamp.executors`). A figure whose outcome is in `out` is not run again, unless `fresh`.
+    A first word "list" lists them; "scores" prints how many published results of each paper hold, without a run.
+
+    `seeds` runs seeds 1 to that number; `accept` runs 1 to 5 and writes the values to `expected.json` beside the
+    figures' files. A given `seed` disables the comparison with that file. `memory` limits the runs of a figure
+    together; `executor` is where they execute (`flowstamp.executors`). A figure whose outcome is in `out` is not run
+    again, unless `fresh`.
 
     Returns the exit code: 1 if a claim fails or, without `accept`, differs from `expected.json`. Skipped figures, which
     this machine cannot measure, and invalid ones, for which it was too busy, do not count as failures.
@@ -61,8 +69,13 @@ def cli_figure(
     if list(ids[:1]) == ["list"]:
         _list(json, directory, ids[1:] or ["all"])
         return 0
-    if accept and seed is not None:
-        raise FigureError("--accept runs seeds 1 to 5; leave out --seed")
+    if list(ids[:1]) == ["scores"]:
+        _scores(json, directory)
+        return 0
+    if seed is not None and (accept or seeds is not None):
+        raise FigureError(
+            f"{'--accept runs seeds 1 to 5' if accept else '--seeds runs seeds from 1'}; leave out --seed"
+        )
     executors.check(executor)
     runner = Runner(fast=fast, seed=seed, directory=directory, memory=memory, executor=executor)
     wanted = [known for pattern in ids for known in matching(pattern, directory)]
@@ -74,20 +87,30 @@ def cli_figure(
     known = Memory.beside(runner.files)
     console, messages = Console(), Console(stderr=True)
     outcomes: list[Outcome] = []
+    several = Seeds(
+        figures,
+        len(SEEDS) if accept else seeds or 1,
+        Meter,
+        fast=fast,
+        directory=directory,
+        out=out,
+        memory=memory,
+        executor=executor,
+        fresh=fresh,
+    )
     if accept:
-        accepted = Fill(
-            figures, Meter, fast=fast, directory=directory, out=out, memory=memory, executor=executor, fresh=fresh
-        ).figure
-        each = ((*accepted(figure), list[str]()) for figure in figures)
+        each = ((*several.accept(figure), list[str]()) for figure in figures)
     else:
-        found = _each(figures, runner, Kept(out, runner.files, form), messages, fresh=fresh)
+        one_seed = _each(figures, runner, Kept(out, runner.files, form), messages, fresh=fresh)
+        found = one_seed if seeds is None else map(several.figure, figures)
         each = ((one, *(known.compared(one, form) if seed is None else ([], []))) for one in found)
     with runner:
-        for outcome, changes, notes in each:
-            outcomes.append(replace(outcome, changes=changes, notes=[*outcome.notes, *notes]))
+        for raw, changes, notes in each:
+            outcome = replace(known.judged(raw, form), changes=changes, notes=[*raw.notes, *notes])
+            outcomes.append(outcome)
             if not json:
-                _print(console, outcomes[-1])
-            _warn(messages, outcomes[-1], known)
+                _print(console, outcome)
+            _warn(messages, outcome, known)
     document = {"figures": [o.as_json() for o in outcomes]}
     text = json_module.dumps(document, indent=2, ensure_ascii=False) + "\n"
     write_whole(out / "results.json", text)
@@ -95,8 +118,21 @@ def cli_figure(
         sys.stdout.write(text)
     else:
         _print_total(console, outcomes, out)
+        if len(figures) == len(runner.files):
+            _scores(json, directory)
     failed = any(v.status == "fails" for o in outcomes for v in o.verdicts)
     return 1 if failed or (any(o.changes for o in outcomes) and not accept) else 0
+
+
+def _scores(json: bool, directory: Path | None) -> None:
+    files = available(directory)
+    found = scores(map(read, files.values()), Memory.beside(files))
+    if json:
+        rows = [{"law": score.law, "held": score.held, "results": len(score.results)} for score in found]
+        sys.stdout.write(json_module.dumps({"scores": rows}, indent=2) + "\n")
+    else:
+        told = ", ".join(map(str, found))
+        Console().print(f"Published results that hold on average over seeds 1 to 5: {told}", soft_wrap=True)
 
 
 def _each(
@@ -116,7 +152,7 @@ def _each(
         with Meter(figure.id) as report:
             outcome = runner.run(figure, kept.out, report, missing)
         runner.forget(missing)
-        kept.put_outcome(outcome, seeds[figure.id])
+        kept.put(outcome, seeds[figure.id])
         yield outcome
 
 
@@ -165,12 +201,17 @@ def _print(console: Console, outcome: Outcome) -> None:
         expected = verdict.claim.bound
         bound = expected.expected + (f" ± {expected.tolerance}" if expected.slack else "")
         colour = COLOURS[verdict.status]
-        shown = f"[{colour}]{verdict.status}[/]"
-        table.add_row(verdict.claim.id, escape(verdict.claim.paper), bound, shown_number(verdict.measured), shown)
+        seeds = f" ({verdict.seeds} seeds)" if verdict.seeds else ""
+        shown = f"[{colour}]{verdict.status}[/]{seeds}"
+        table.add_row(verdict.claim.id, escape(verdict.claim.paper), bound, shown_values(verdict), shown)
     console.print(table)
     for verdict in outcome.verdicts:
-        if verdict.status == "differs":
-            console.print(f"  {verdict.claim.id} differs: {escape(str(verdict.claim.explanation))}", style="yellow")
+        if verdict.status == "no verdict":
+            told = "the short version says otherwise than the whole one"
+            console.print(f"  {verdict.claim.id} has no verdict: {told}", style="cyan")
+        elif verdict.status in ("differs", "differs on average"):
+            told = verdict.claim.explanation or "by chance: it holds on average over seeds 1 to 5"
+            console.print(f"  {verdict.claim.id} differs: {escape(told)}", style="yellow")
     for picture in outcome.pictures:
         if picture.suffix == ".png":
             console.print(f"  {picture}", style="dim", soft_wrap=True)
@@ -201,6 +242,12 @@ def _warn(messages: Console, outcome: Outcome, known: Memory) -> None:
             messages.print(
                 f"{where} holds, though its file explains why it differs: is that out of date?", soft_wrap=True
             )
+
+
+def shown_values(verdict: Verdict) -> str:
+    """Formats the mean over the seeds and, if they differ, the least and the largest value."""
+    low, high = map(shown_number, verdict.band or (None, None))
+    return shown_number(verdict.measured) + (f" ({low} to {high})" if low != high else "")
 
 
 def shown_number(value: float | None) -> str:

@@ -22,9 +22,6 @@ from flowstamp.figures.spec import FigureSpec
 from flowstamp.figures.verdicts import Outcome, Verdict
 
 KEPT = "kept.jsonl"
-Values = Mapping[str, tuple[float | None, str]]
-"""By claim: the measured value, and the reason if there is none."""
-
 WORDS = ("title", "paper", "notes", "draw")
 
 
@@ -51,28 +48,23 @@ class Kept:
                 except (AttributeError, KeyError, TypeError, ValueError):
                     continue  # an incomplete line, left when the machine stopped
 
-    def values(self, spec: FigureSpec, seed: int) -> Values | None:
-        """Returns the claims' values with a seed, or None if they are not cached."""
+    def outcome(self, spec: FigureSpec, seed: int, *, drawn: bool = True) -> Outcome | None:
+        """Returns a cached outcome with a seed, or None.
+
+        One with a picture (`drawn`) needs the files that were written for it, unchanged.
+        """
         row = self._found.get((self._key(spec), seed))
-        return row and row["claims"]
-
-    def outcome(self, spec: FigureSpec, seed: int) -> Outcome | None:
-        """Returns a cached outcome, or None if there is none or if a file written for it is missing or changed."""
-        row = self._found.get((self._key(spec), seed), {})
-        if spec.measured or row.get("drawn") != self._drawn(spec):
+        if spec.measured or row is None:
             return None
-        written: Mapping[str, str] = row["files"]
-        if any(_digest(self.out / name) != digest for name, digest in written.items()):
+        written: Mapping[str, str] = row["files"] if drawn and row.get("drawn") == self._drawn(spec) else {}
+        if drawn and not (written and all(_digest(self.out / name) == digest for name, digest in written.items())):
             return None
-        verdicts = [Verdict(claim, *row["claims"][claim.id]) for claim in spec.claims]
-        return Outcome(spec, row["wall_s"], verdicts, [self.out / name for name in written], kept=True)
+        verdicts = [Verdict(claim, (value,), why) for claim in spec.claims for value, why in [row["claims"][claim.id]]]
+        pictures = [self.out / name for name in written]
+        return Outcome(spec, row["wall_s"], verdicts, pictures, digest=row["digest"], kept=True)
 
-    def put(self, spec: FigureSpec, seed: int, values: Values) -> None:
-        """Appends the claims' values with a seed."""
-        self._append({"key": self._key(spec), "figure": spec.id, "seed": seed, "claims": values})
-
-    def put_outcome(self, outcome: Outcome, seed: int) -> None:
-        """Appends a figure's outcome. Skips kernel measurements, which are not reproducible from the seed."""
+    def put(self, outcome: Outcome, seed: int) -> None:
+        """Appends a figure's outcome with a seed. Skips kernel measurements, which a seed does not reproduce."""
         spec = outcome.figure
         if spec.measured or outcome.untold:
             return
@@ -80,11 +72,13 @@ class Kept:
             "key": self._key(spec),
             "figure": spec.id,
             "seed": seed,
-            "claims": {v.claim.id: (v.measured, v.problem) for v in outcome.verdicts},
+            "claims": {v.claim.id: (v.values[0], v.problem) for v in outcome.verdicts},
+            "digest": outcome.digest,
             "wall_s": outcome.wall_s,
-            "drawn": self._drawn(spec),
-            "files": {path.relative_to(self.out).as_posix(): _digest(path) for path in outcome.pictures},
         }
+        if outcome.pictures:
+            files = {path.relative_to(self.out).as_posix(): _digest(path) for path in outcome.pictures}
+            row |= {"drawn": self._drawn(spec), "files": files}
         self._append(row)
 
     def _append(self, row: dict[str, Any]) -> None:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Accepted results of all claims: `expected.json` beside the figures' files.
 
-    {"X10": {"fast": {"fair-share": {"status": "holds", "value": 8.9, "band": [8.7, 8.96]}, ...}, "full": ...}, ...}
+    {"X10": {"fast": {"fair-share": [8.9], ...}, "full": {"jain": [0.99, 0.98, 0.99, 0.99, 0.97], ...}}, ...}
 
-`status` and `value` are those with the figure's own seed. `band` has the smallest and the largest value with seeds 1 to
-5; it is null if one of them has no value. Numbers have six digits, because further digits depend on the machine.
+A claim has its values with seeds 1 to 5; a figure without randomness has one value for all seeds. null stands for a
+seed without a value. Instead of values a claim of a kernel measurement may have the reason why there are none, such as
+"invalid". Mean, band and status follow from the values and from the bound in the figure's file. Numbers have six
+digits, because further digits depend on the machine.
 
 New results are compared with the file. A claim has changed if its status is different, in either direction, or if it
-still differs from the paper but its value is outside the band. Kernel measurements depend on the machine. The file then
-has the values of one machine, and differences on another are only notes.
+still differs from the paper but its value is outside the band of the values. Kernel measurements depend on the machine.
+The file then has the values of one machine, and differences on another are only notes.
 """
 
 from __future__ import annotations
@@ -16,16 +18,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
-from flowstamp.figures.spec import Claim
+from flowstamp.figures.spec import Claim, FigureSpec
 from flowstamp.figures.tables import FigureError
+from flowstamp.figures.verdicts import HOLDING, Outcome, Untold, Verdict
 from flowstamp.files import write_whole
-
-if TYPE_CHECKING:
-    from flowstamp.figures.verdicts import Outcome, Verdict
 
 NAME = "expected.json"
 SEEDS = (1, 2, 3, 4, 5)
@@ -42,39 +42,47 @@ def rounded(value: float | None) -> float | None:
 class Known:
     """The file's entry for one claim."""
 
-    status: str
-    value: float | None
-    band: tuple[float, float] | None
+    values: tuple[float | None, ...] = ()
+    untold: Untold | None = None
 
     @classmethod
-    def of(cls, verdict: Verdict, values: Sequence[float | None]) -> Known:
-        """Makes an entry from a verdict and the values with all seeds."""
-        numbers = [number for number in map(rounded, values) if number is not None]
-        whole = numbers and len(numbers) == len(values)
-        return cls(verdict.status, rounded(verdict.measured), (min(numbers), max(numbers)) if whole else None)
+    def of(cls, verdict: Verdict) -> Known:
+        """Makes an entry from a verdict."""
+        return cls(untold=verdict.untold) if verdict.untold else cls(tuple(map(rounded, verdict.values)))
 
     @classmethod
-    def read(cls, found: Mapping[str, Any]) -> Known:
-        """Reads an entry of the file."""
-        band = found["band"] and (float(found["band"][0]), float(found["band"][1]))
-        return cls(str(found["status"]), found["value"], band)
+    def read(cls, found: Sequence[float | None] | str) -> Known:
+        """Reads an entry of the file. Raises `ValueError` if it is not one."""
+        if isinstance(found, str):
+            return cls(untold=next(word for word in get_args(Untold) if word == found))
+        if not found:
+            raise ValueError("a claim without values")
+        return cls(tuple(None if value is None else float(value) for value in found))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Sequence[float | None] | str:
         """Returns the entry for the file."""
-        return {"status": self.status, "value": self.value, "band": self.band and list(self.band)}
+        return self.untold or self.values
+
+    @property
+    def whole(self) -> bool:
+        """Whether each of `SEEDS` has its value, or one value stands for all."""
+        return len(self.values) in (0, 1, len(SEEDS))
+
+    def verdict(self, claim: Claim, seeds: int | None = None) -> Verdict:
+        """Judges the values of the first seeds (None: of all) by the claim's bound."""
+        return Verdict(claim, self.values[:seeds], untold=self.untold)
 
     def change(self, verdict: Verdict) -> str:
         """Returns how a verdict differs from this entry; empty if it does not."""
+        was = replace(self.verdict(verdict.claim, len(verdict.values)), by_chance=verdict.by_chance)
         value = rounded(verdict.measured)
         shown = "not a finite number" if value is None else f"{value:g}"
-        if verdict.status != self.status:
-            return f"{self.status} in {NAME}, {verdict.status} now ({shown})"
-        if verdict.status != "differs":
+        if verdict.status != was.status:
+            return f"{was.status} in {NAME}, {verdict.status} now ({shown})"
+        if value is None or verdict.status in HOLDING or verdict.untold:
             return ""
-        if self.band is None:
-            return f"{shown}, and {NAME} has no band for it"
-        low, high = self.band
-        if value is None or not low <= value <= high:
+        low, high = self.verdict(verdict.claim).band or (math.nan, math.nan)
+        if not low <= value <= high:
             return f"{shown} is out of the band that seeds 1 to 5 gave, {low:g} to {high:g}"
         return ""
 
@@ -96,17 +104,42 @@ class Memory:
             pass
         except OSError as error:
             raise FigureError(f"{path}: cannot be read: {error.strerror}") from error
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, StopIteration, TypeError, ValueError) as error:
             raise FigureError(f"{path}: not what `flowstamp figure --accept` writes: {error}") from error
 
     def claims(self, figure: str, form: Form) -> Mapping[str, Known]:
         """Returns a figure's entries by claim; empty if it was never accepted."""
         return self._known.get(figure, {}).get(form, {})
 
+    def verdicts(self, spec: FigureSpec, form: Form = "full") -> dict[str, Verdict]:
+        """Returns the verdicts that the file gives on a figure's claims, by claim; none for claims without an entry."""
+        known = self.claims(spec.id, form)
+        return {claim.id: known[claim.id].verdict(claim) for claim in spec.claims if claim.id in known}
+
+    def untold(self, spec: FigureSpec) -> set[str]:
+        """Returns the claims of which the short version says otherwise than the full one, so that it is no verdict."""
+        full = {claim: verdict.status in HOLDING for claim, verdict in self.verdicts(spec).items() if verdict.finite}
+        short = self.verdicts(spec, "fast")
+        return {claim for claim, holds in full.items() if claim in short and (short[claim].status in HOLDING) != holds}
+
+    def judged(self, outcome: Outcome, form: Form) -> Outcome:
+        """Returns the outcome with what the file knows of its claims: which hold on average, which have no verdict."""
+        known = self.verdicts(outcome.figure)
+        untold = self.untold(outcome.figure) if form == "fast" else set()
+        verdicts = [
+            replace(
+                one,
+                by_chance=one.claim.id in known and known[one.claim.id].status == "holds on average",
+                untold="no verdict" if one.claim.id in untold and one.finite else one.untold,
+            )
+            for one in outcome.verdicts
+        ]
+        return replace(outcome, verdicts=verdicts)
+
     def differs(self, figure: str, claim: Claim) -> bool:
         """Whether a claim does not hold with some seed, in the fast or the full version."""
-        bands = [known[claim.id].band for form in get_args(Form) if claim.id in (known := self.claims(figure, form))]
-        return any(band is not None and not all(map(claim.bound.holds, band)) for band in bands)
+        found = [known[claim.id].values for form in get_args(Form) if claim.id in (known := self.claims(figure, form))]
+        return any(not claim.bound.holds(value) for values in found for value in values)
 
     @classmethod
     def beside(cls, files: Mapping[str, Path]) -> Memory:
@@ -157,7 +190,7 @@ class Memory:
         return _object(figures, 0) + "\n"
 
 
-def _object(members: Mapping[str, str], depth: int) -> str:
+def _object(members: Mapping[str, Any], depth: int) -> str:
     """Formats a JSON object from values that are already JSON, one per line."""
     inner = ",\n".join(f"{'  ' * (depth + 1)}{json.dumps(key)}: {value}" for key, value in members.items())
     return f"{{\n{inner}\n{'  ' * depth}}}"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from flowstamp.figures.catalogue import available, read
 from flowstamp.figures.command import shown_number
-from flowstamp.figures.memory import Known, Memory
+from flowstamp.figures.memory import Memory
 from flowstamp.figures.spec import FigureSpec
+from flowstamp.figures.verdicts import Verdict
 from flowstamp.files import write_whole
 
 BEGIN, END = "<!-- figures: begin, written by flowstamp.figures.report -->", "<!-- figures: end -->"
@@ -20,17 +21,17 @@ HEAD = ["| figure | claim | expected | measured | seeds 1 to 5 | result |", "|--
 OURS = "Claims of ours, which no paper makes:"
 
 
-def rows(figure: FigureSpec, known: Mapping[str, Known], *, ours: bool) -> list[str]:
+def rows(figure: FigureSpec, known: Mapping[str, Verdict], *, ours: bool) -> list[str]:
     """Returns table rows of a figure's accepted claims, those of the paper or our own (`ours`)."""
     lines = []
     for claim in figure.claims:
-        if claim.id not in known or claim.ours != ours:
+        if claim.id not in known or (claim.whose == "ours") != ours:
             continue
         was, bound = known[claim.id], claim.bound
         slack = "" if bound.tolerance == "0" else f" ± {bound.tolerance}"
         band = " to ".join(dict.fromkeys(map(shown_number, was.band or ())))
         result = was.status if was.status != "fails" else "**fails**"
-        cells = [figure.id, claim.paper, f"`{bound.expected}{slack}`", shown_number(was.value), band, result]
+        cells = [figure.id, claim.paper, f"`{bound.expected}{slack}`", shown_number(was.measured), band, result]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -41,7 +42,7 @@ def table() -> str:
     memory = Memory.beside(files)
 
     def lines(*, ours: bool) -> list[str]:
-        return [row for name in files for row in rows(read(files[name]), memory.claims(name, "full"), ours=ours)]
+        return [row for spec in map(read, files.values()) for row in rows(spec, memory.verdicts(spec), ours=ours)]
 
     return "\n".join([*HEAD, *lines(ours=False), "", OURS, "", *HEAD, *lines(ours=True)])
 

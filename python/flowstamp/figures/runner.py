@@ -82,19 +82,20 @@ class Runner:
         except (NotMeasuredError, MeasurementError) as why:
             untold = why if isinstance(why, NotMeasuredError) else None
             problem, status = ("", untold.status) if untold else (str(why), None)
-            verdicts = [Verdict(claim, None, problem, status) for claim in spec.claims]
+            verdicts = [Verdict(claim, (None,), problem, status) for claim in spec.claims]
             return Outcome(spec, time.perf_counter() - began, verdicts, [], untold, notes)
         except BaseException:
             self.queue.stop()
             raise
         self._ask_ahead(following)
-        verdicts = self.given[spec.id].verdicts()
+        given = self.given[spec.id]
+        verdicts = given.verdicts()
         written = plot.save(self.draw(spec), out / spec.id) if out is not None else []
         if out is not None and spec.runs:
-            bins = fct.document(self.given[spec.id].runs)
+            bins = fct.document(given.runs)
             if bins["runs"]:
                 written.append(write_whole(out / f"{spec.id}.fct.json", json.dumps(bins, indent=1) + "\n"))
-        return Outcome(spec, time.perf_counter() - began, verdicts, written, notes=notes)
+        return Outcome(spec, time.perf_counter() - began, verdicts, written, notes=notes, digest=given.digest())
 
     def forget(self, left: Collection[FigureSpec]) -> None:
         """Drops all results except those that the remaining figures reuse."""

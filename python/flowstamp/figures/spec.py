@@ -22,6 +22,8 @@ from flowstamp.plot import Scale
 from flowstamp.scenario import toml, toml_text
 
 XAxis = Literal["vary", "link", "flow", "time", "figure", "size", "value", "rtt", "curve"]
+Of = Literal["paper", "ours", "identity"]
+"""Whose result a claim states: the paper's; ours, as a variant or a wish; or nobody's, as arithmetic gives it."""
 Where = Literal["simulator", "linux", "forwarding"]
 Sets = tuple[tuple[str, str], ...]
 """Overrides for the native module: dotted keys and TOML values."""
@@ -230,6 +232,10 @@ class Claim(Table, frozen=True):
     explanation: Annotated[str, said("why our measurement differs", pattern=FILLED)] | None = None
     each_seed: bool = False
     """Whether the expression is evaluated per seed and then averaged."""
+    of: Of | None = None
+    """Whose result it is, if `source` does not say so."""
+    result: str = ""
+    """Name of the published result, if several claims of the figure share it and their words differ."""
 
     def __post_init__(self) -> None:
         try:
@@ -243,9 +249,9 @@ class Claim(Table, frozen=True):
         return Bound.parse(self.expected, self.tolerance)
 
     @property
-    def ours(self) -> bool:
-        """Whether the claim is our own, not a paper's, according to its source."""
-        return self.source.strip().startswith("ours")
+    def whose(self) -> Of:
+        """Whose result it is: `of`, else ours if the source begins with that word, else the paper's."""
+        return self.of or ("ours" if self.source.strip().startswith("ours") else "paper")
 
 
 class Fast(Table, frozen=True):

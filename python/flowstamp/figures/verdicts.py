@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,55 +16,104 @@ from numpy.typing import NDArray
 
 from flowstamp.errors import FlowstampError
 from flowstamp.figures.analytic import Computed, curve
-from flowstamp.figures.claims import ExpressionError, RunValues
+from flowstamp.figures.claims import Bound, ExpressionError, RunValues
 from flowstamp.figures.measured import NotMeasuredError
 from flowstamp.figures.measures import Finished, Joined, RunSet, pooled
 from flowstamp.figures.spec import Claim, FigureSpec, RunSpec
 from flowstamp.figures.tables import FigureError
 
-Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
+Untold = Literal["skipped", "invalid", "no verdict"]
+"""Why a claim has no verdict: not measurable here, measured on a machine too busy, or the version is too short."""
+Judged = Literal["holds", "holds on average", "differs on average", "differs"]
+Status = Literal[Judged, "fails", Untold]
+HOLDING: frozenset[Status] = frozenset(("holds", "holds on average"))
 At = tuple[str, int, int]
 """Key of a run in a figure: its curve, its point, and its number among the runs of that point."""
 
 
+def judged(bound: Bound, values: Sequence[float]) -> Judged:
+    """Returns what finite values, one for each seed, say of a bound.
+
+    All seeds decide if they agree, otherwise the mean does.
+    """
+    held = sum(map(bound.holds, values))
+    if held == len(values):
+        return "holds"
+    if held == 0:
+        return "differs"
+    return "holds on average" if bound.holds(math.fsum(values) / len(values)) else "differs on average"
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """A claim and its measured value."""
+    """A claim and what was measured of it."""
 
     claim: Claim
-    measured: float | None
+    values: tuple[float | None, ...]
+    """One for each seed; None if there is none. A figure without randomness has one value for all seeds."""
     problem: str = ""
-    untold: Literal["skipped", "invalid"] | None = None
-    """Set if the figure could not be measured."""
+    untold: Untold | None = None
+    """Set if the claim has no verdict."""
+    by_chance: bool = False
+    """Whether the claim is known to hold on average, so that a seed that differs needs no explanation."""
+
+    @property
+    def finite(self) -> tuple[float, ...]:
+        """The values; empty if one of them is missing or not finite."""
+        found = tuple(value for value in self.values if value is not None and math.isfinite(value))
+        return found if len(found) == len(self.values) else ()
+
+    @property
+    def measured(self) -> float | None:
+        """The mean over the seeds; None if a seed has no finite value."""
+        return math.fsum(self.finite) / len(self.finite) if self.finite else None
+
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """The least and the largest value; None if a seed has no finite value."""
+        return (min(self.finite), max(self.finite)) if self.finite else None
+
+    @property
+    def held(self) -> int:
+        """The number of seeds with which the claim holds."""
+        return sum(map(self.claim.bound.holds, self.values))
+
+    @property
+    def seeds(self) -> str:
+        """With how many seeds the claim holds, such as "3 of 5"; empty if there is one value."""
+        return f"{self.held} of {len(self.values)}" if len(self.values) > 1 else ""
 
     @property
     def status(self) -> Status:
-        """`holds`, `differs` (does not hold, and the file explains why), `fails`, or the reason for no measurement.
+        """What the seeds say (`judged`), `fails`, or the reason for no verdict.
 
-        A missing or non-finite value always fails, even with an explanation: such an explanation would fit any value.
+        A claim that differs fails if its file has no explanation. A missing or non-finite value always fails, even with
+        an explanation: such an explanation would fit any value.
         """
         if self.untold:
             return self.untold
-        if self.problem or self.measured is None or not math.isfinite(self.measured):
+        if self.problem or not self.finite:
             return "fails"
-        if self.claim.bound.holds(self.measured):
-            return "holds"
-        return "differs" if self.claim.explanation else "fails"
+        found = judged(self.claim.bound, self.finite)
+        explained = bool(self.claim.explanation) or self.by_chance
+        return found if found in HOLDING or explained else "fails"
 
     def as_json(self) -> dict[str, Any]:
         """Returns the claim as `--json` prints it."""
         claim = self.claim
-        finite = self.measured is not None and math.isfinite(self.measured)
-        document = {
+        document: dict[str, Any] = {
             "id": claim.id,
             "paper": claim.paper,
+            "of": claim.whose,
             "expected": claim.expected,
-            "measured": self.measured if finite else None,
+            "measured": self.measured,
             "tolerance": claim.tolerance,
             "source": claim.source,
             "status": self.status,
-            "holds": None if self.untold else self.status == "holds",
+            "holds": None if self.untold else self.status in HOLDING,
         }
+        if len(self.values) > 1:
+            document |= {"values": list(self.values), "held": self.held}
         if self.problem:
             document["problem"] = self.problem
         if claim.explanation:
@@ -83,6 +134,8 @@ class Outcome:
     notes: Sequence[str] = ()
     changes: Sequence[str] = ()
     """Differences from `expected.json`."""
+    digest: str = ""
+    """Hash of what ran (`Given.digest`)."""
     kept: bool = False
     """Whether the outcome comes from an earlier run (`flowstamp.figures.kept`)."""
 
@@ -130,6 +183,18 @@ class Given:
         """Evaluates each claim."""
         return [_verdict(claim, self.values, self.figure) for claim in self.figure.claims]
 
+    def digest(self) -> str:
+        """Returns a hash of the runs' summaries without the seed: equal for two seeds if nothing is random."""
+        parts = (part.runs for several in self.parts.values() for part in several)
+        runs = [
+            run.summary
+            for curve in (*self.runs.values(), *parts)
+            for one in curve.runs
+            for run in one.members or (one,)
+        ]
+        text = json.dumps([{key: value for key, value in summary.items() if key != "seed"} for summary in runs])
+        return hashlib.sha256(text.encode()).hexdigest()
+
 
 def run_sets(spec: FigureSpec, ended: Mapping[At, Finished]) -> dict[str, RunSet]:
     """Groups the simulated runs by curve."""
@@ -169,6 +234,6 @@ def _verdict(claim: Claim, values: dict[str, RunValues], spec: FigureSpec) -> Ve
         expression = spec.expression(claim)
         measured = float(np.mean([expression.evaluate(one, x, spec.constants) for one in several]))
     except ExpressionError as error:
-        return Verdict(claim, None, str(error))
+        return Verdict(claim, (None,), str(error))
     problem = "" if math.isfinite(measured) else f'"{expression.text}" is {measured}, and no finite number'
-    return Verdict(claim, measured, problem)
+    return Verdict(claim, (measured,), problem)
