@@ -144,7 +144,6 @@ def follow(workspace: Path) -> None:
         [claim] = document["figures"][0]["claims"]
         assert claim["status"] == "holds", claim
 
-    python(workspace, "-m", "flowstamp.figures.report", "docs/validation.md")
     python(workspace, "docs/make_reference.py")
     python(workspace, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "-m", "not long", *TESTS)
     python(workspace, "tools/check_structure.py")

@@ -10,7 +10,6 @@ import re
 import runpy
 from collections import Counter
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -129,32 +128,6 @@ def test_every_claim_of_a_figure_that_is_checked_is_known(memory: Memory) -> Non
             assert set(known) == {claim.id for claim in spec.claims}, (figure.id, form)
             assert all(verdict.finite for verdict in memory.verdicts(spec, form).values()), (figure.id, form)
     assert memory.text() == memory.path.read_text(encoding="utf-8")
-
-
-def claims_of(cell: str) -> Iterator[tuple[str, str]]:
-    """The figures and patterns of claims in a cell such as "R2.6 `hundred`; V7, V8 `vcp-...`"."""
-    ids = "|".join(map(re.escape, sorted(available(), key=len, reverse=True)))
-    for part in cell.split(";"):
-        figures, backtick, claims = part.partition("`")
-        for figure in re.findall(rf"(?<![\w.-])(?:{ids})(?![\w-])", figures):
-            for claim in re.findall("`([^`]+)`", backtick + claims):
-                yield figure, claim.replace("...", "*")
-
-
-def test_the_table_of_causes_has_every_claim_that_differs(memory: Memory) -> None:
-    text = (Path(__file__).parents[1] / "docs" / "figures.md").read_text(encoding="utf-8")
-    table = text.partition("## Which claims differ, and why")[2].partition("\n## ")[0]
-    rows = [list(claims_of(line.split("|")[1])) for line in table.splitlines() if line.startswith("| ") and "`" in line]
-    assert all(rows)
-    told = [one for row in rows for one in row]
-    differing = [
-        (figure, claim)
-        for figure, file in available().items()
-        for claim, verdict in memory.verdicts(read(file)).items()
-        if verdict.status in ("differs", "differs on average") and len(verdict.values) in (0, 1, 5)
-    ]
-    missing = [one for one in differing if not any(one[0] == f and fnmatchcase(one[1], c) for f, c in told)]
-    assert not missing
 
 
 SET_UPS = ("", "-b", "-b-bytes", "-paced")

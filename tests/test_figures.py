@@ -396,25 +396,27 @@ def test_drops_of_the_start_up_and_later_ones_are_all() -> None:
     assert (later.tolist(), (later + early).tolist()) == ([5.0], runs.measure("all_drops").tolist())
 
 
-def test_the_table_of_validation_is_what_is_known() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "validation.md").read_text(encoding="utf-8")
-    assert report.parts(page)[1] == report.table(), "python -m flowstamp.figures.report docs/validation.md"
+def test_the_pages_of_results_are_what_is_known() -> None:
+    pages = report.pages()
+    assert len(pages) == 5
+    for name, text in pages.items():
+        written = (report.FOLDER / name).read_text(encoding="utf-8")
+        assert written == text, f"{name}: python -m flowstamp.figures.report"
 
 
-def test_the_table_has_the_verdicts_own_status() -> None:
+def test_a_page_has_the_verdicts_own_status() -> None:
     figure = load("X16")
     claim = replace(figure.claims[0], expected=">= 1", tolerance="0")
     rows: list[tuple[tuple[float | None, ...], Untold | None, str]] = [
-        ((2.0, 1.5), None, "| 1.75 | 1.5 to 2 | holds |"),
-        ((0.5, 0.25), None, "| 0.375 | 0.25 to 0.5 | differs |"),
-        ((2.0, 0.5), None, "| 1.25 | 0.5 to 2 | holds on average |"),
-        ((0.5, None), None, "| not measured |  | **fails** |"),
-        ((1.0,), None, "| 1 | 1 | holds |"),
-        ((), "invalid", "| not measured |  | invalid |"),
+        ((2.0, 1.5), None, "| 1.75 (1.5 to 2) | holds |  |"),
+        ((0.5, 0.25), None, "| 0.375 (0.25 to 0.5) | differs |  |"),
+        ((2.0, 2.0, 2.0, 2.0, 0.5), None, "| 1.7 (0.5 to 2) | holds on average | 4 of 5 |"),
+        ((0.5, None), None, "| not measured | **fails** |  |"),
+        ((1.0,), None, "| 1 | holds |  |"),
+        ((), "invalid", "| not measured | invalid |  |"),
     ]
     for values, untold, shown in rows:
-        [row] = report.rows(figure, {claim.id: Verdict(claim, values, untold=untold)}, ours=False)
-        assert row.endswith(shown)
+        assert report.row(figure, Verdict(claim, values, untold=untold)).endswith(shown)
 
 
 def test_a_groups_goodput_is_told_as_a_share_of_the_fair_one() -> None:

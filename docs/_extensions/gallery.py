@@ -27,6 +27,7 @@ from flowstamp.figures import available, fct, read
 from flowstamp.figures.command import shown_number, shown_values
 from flowstamp.figures.kept import Kept
 from flowstamp.figures.memory import Form, Memory
+from flowstamp.figures.report import cell, expected, plain, seeds
 from flowstamp.figures.scores import PAPERS, paper_of
 from flowstamp.figures.spec import Claim, FigureSpec
 from flowstamp.figures.verdicts import Outcome, Verdict
@@ -44,17 +45,6 @@ def grouped(specs: Mapping[str, FigureSpec]) -> dict[str, list[FigureSpec]]:
     for spec in specs.values():
         found.setdefault(paper_of(spec), []).append(spec)
     return {paper: group for paper, group in found.items() if group}
-
-
-def plain(text: str) -> str:
-    """Words of a figure's file as Markdown that shows them as they are, but for what stands in backticks."""
-    parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
-    return "".join(part if part.startswith("`") else re.sub(r"([\\*_{}\[\]<>#|$~^])", r"\\\1", part) for part in parts)
-
-
-def cell(text: str) -> str:
-    """The same in a table, where a bar ends a cell even in backticks."""
-    return re.sub(r"(?<!\\)\|", r"\|", plain(text))
 
 
 @cache
@@ -123,7 +113,7 @@ class Gallery:
         yield (
             f"{len(self.specs)} figures of the papers, made by the program that this site is of, and {claims} claims "
             "of what they show. A page each has what is claimed, what came out, where the two differ and why, and "
-            "how it is run. [Validation](../validation.md) has all claims in one table, "
+            "how it is run. The papers' [results](../results/xcp.md) are on a page each, "
             "[Figures as specifications](../figures.md) says how a figure is written."
         )
         versions = Counter(drawn.form for drawn in map(self.drawn, self.specs) if drawn)
@@ -158,6 +148,19 @@ class Gallery:
     def _path(file: Path) -> str:
         """A file as Sphinx wants it from a page of the gallery: relative to it."""
         return os.path.relpath(file, ROOT / "docs" / FOLDER)
+
+    def illustrated(self, text: str) -> str:
+        """A page of results with pictures in the place of the links to them, as far as this build has drawn them."""
+
+        def picture(link: re.Match[str]) -> str:
+            drawn = self.drawn(link[1])
+            if drawn is None:
+                return link[0]
+            file = self._path(drawn.folder / f"{link[1]}.png")
+            target = f":target: ../{FOLDER}/{link[1]}.html"
+            return f"```{{image}} {file}\n:alt: {self._alt(drawn.outcome.figure)}\n:class: figure\n{target}\n```"
+
+        return re.sub(r"^\[Picture of (\S+)\]\(\S+\)$", picture, text, flags=re.MULTILINE)
 
     def page(self, name: str) -> Iterator[str]:
         """The page of one figure."""
@@ -232,10 +235,9 @@ class Gallery:
     def _row(
         self, spec: FigureSpec, claim: Claim, here: Mapping[str, Any], whole: Mapping[str, Verdict], drawn: bool
     ) -> str:
-        bound, known = claim.bound, whole.get(claim.id)
-        expected = bound.expected + (f" ± {bound.tolerance}" if bound.slack else "")
+        known = whole.get(claim.id)
         whose = "" if claim.whose == "paper" else f" *({claim.whose})*"
-        cells = [cell(claim.paper) + whose, f"`{expected}`"]
+        cells = [cell(claim.paper) + whose, expected(claim)]
         if drawn:
             verdict = here.get(claim.id)
             skipped = spec.fast.skip.get(claim.id, "its runs are not in it")
@@ -246,7 +248,7 @@ class Gallery:
             )
         if known is None:
             return f"| {' | '.join([*cells, 'not yet run', '', ''])} |"
-        return f"| {' | '.join([*cells, shown_values(known), status(known.status), known.seeds])} |"
+        return f"| {' | '.join([*cells, shown_values(known), status(known.status), seeds(known)])} |"
 
     @staticmethod
     def _published(spec: FigureSpec) -> Iterator[str]:
@@ -292,9 +294,13 @@ def begin(app: Sphinx) -> None:
 def reading(app: Sphinx, docname: str, source: list[str]) -> None:
     """Puts a page in the place of its title."""
     folder, _, name = docname.rpartition("/")
+    gallery: Gallery = app.gallery  # type: ignore[attr-defined]
+    if folder == "results":
+        for kept in gallery.kept.values():
+            app.env.note_dependency(str(kept.path))
+        source[0] = gallery.illustrated(source[0])
     if folder != FOLDER:
         return
-    gallery: Gallery = app.gallery  # type: ignore[attr-defined]
     files = [gallery.memory.path, *(gallery.files.values() if name == "index" else [gallery.files[name]])]
     files += [kept.path for kept in gallery.kept.values()]
     for file in (*files, Path(__file__)):

@@ -1,64 +1,148 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Writes the table of docs/validation.md from `figures/expected.json`: `python -m flowstamp.figures.report PAGE`."""
+"""Writes the pages of docs/results from the figures' files and `expected.json`: `python -m flowstamp.figures.report`.
+
+One page per paper: its headlines (claims with `headline = true`), what differs and why, and all claims.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from flowstamp.figures.catalogue import available, read
-from flowstamp.figures.command import shown_number
-from flowstamp.figures.memory import Memory
-from flowstamp.figures.spec import FigureSpec
-from flowstamp.figures.verdicts import Verdict
+from flowstamp.figures.command import shown_number, shown_values
+from flowstamp.figures.memory import SEEDS, Memory
+from flowstamp.figures.scores import PAPERS, Score, paper_of, scores
+from flowstamp.figures.spec import Claim, FigureSpec, Of
+from flowstamp.figures.verdicts import HOLDING, Verdict
 from flowstamp.files import write_whole
 
-BEGIN, END = "<!-- figures: begin, written by flowstamp.figures.report -->", "<!-- figures: end -->"
-HEAD = ["| figure | claim | expected | measured | seeds 1 to 5 | result |", "|---|---|---|---|---|---|"]
+FOLDER = Path(__file__).resolve().parents[3] / "docs/results"
+TITLES = {
+    "XCP": "*Congestion Control for High Bandwidth-Delay Product Networks*, SIGCOMM 2002",
+    "RCP": "*Rate Control Protocol (RCP): Congestion Control to Make Flows Complete Quickly*, thesis, Stanford 2007",
+    "VCP": "*One more bit is enough*, IEEE/ACM Transactions on Networking 16(6), 2008",
+    "XCP-b": "*XCP for Shared-Access Multi-Rate Media*, ACM Computer Communication Review 36(3), 2006",
+    "PCP": "*Using Precise Feedback for Controlling Congestion in the Internet*, MIT/LCS/TR-820, 2001",
+}
+HEADS: Mapping[Of, str] = {
+    "paper": "The paper's",
+    "ours": "Ours: variants of the set-up, and what the paper does not say",
+    "identity": "Identities: what arithmetic alone gives",
+}
+TABLE = "| figure | claim | expected | mean and band | verdict | seeds |\n|---|---|---|---|---|---|"
 
 
-OURS = "Claims of ours, which no paper makes:"
+def plain(text: str) -> str:
+    """Formats words of a figure's file as Markdown that shows them as they are, except text in backticks."""
+    parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
+    return "".join(part if part.startswith("`") else re.sub(r"([\\*_{}\[\]<>#|$~^])", r"\\\1", part) for part in parts)
 
 
-def rows(figure: FigureSpec, known: Mapping[str, Verdict], *, ours: bool) -> list[str]:
-    """Returns table rows of a figure's accepted claims, those of the paper or our own (`ours`)."""
-    lines = []
-    for claim in figure.claims:
-        if claim.id not in known or (claim.whose == "ours") != ours:
-            continue
-        was, bound = known[claim.id], claim.bound
-        slack = "" if bound.tolerance == "0" else f" ± {bound.tolerance}"
-        band = " to ".join(dict.fromkeys(map(shown_number, was.band or ())))
-        result = was.status if was.status != "fails" else "**fails**"
-        cells = [figure.id, claim.paper, f"`{bound.expected}{slack}`", shown_number(was.measured), band, result]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+def cell(text: str) -> str:
+    """Formats words for a table, where a bar ends a cell even in backticks."""
+    return re.sub(r"(?<!\\)\|", r"\|", plain(text))
 
 
-def table() -> str:
-    """Returns the claims and full-version results of all figures as Markdown tables: the papers' claims, then ours."""
+def expected(claim: Claim) -> str:
+    """Formats a claim's bound."""
+    slack = f" ± {claim.bound.tolerance}" if claim.bound.slack else ""
+    return f"`{claim.bound.expected}{slack}`"
+
+
+def seeds(verdict: Verdict) -> str:
+    """Formats with how many seeds a claim holds; empty until each of `SEEDS` has run."""
+    return verdict.seeds if len(verdict.values) == len(SEEDS) else ""
+
+
+def row(figure: FigureSpec, verdict: Verdict) -> str:
+    """Formats a claim as a row of `TABLE`."""
+    status = verdict.status if verdict.status != "fails" else "**fails**"
+    link = f"[{figure.id}](../gallery/{figure.id}.md)"
+    cells = [link, cell(verdict.claim.paper), expected(verdict.claim), shown_values(verdict), status, seeds(verdict)]
+    return f"| {' | '.join(cells)} |"
+
+
+class Page:
+    """The page of one paper."""
+
+    def __init__(self, score: Score, figures: Iterable[FigureSpec], memory: Memory) -> None:
+        self.score = score
+        self.verdicts = [(spec, one) for spec in figures for one in memory.verdicts(spec).values()]
+
+    def text(self) -> str:
+        """Returns the page as Markdown."""
+        return "\n\n".join(self._parts()) + "\n"
+
+    def _parts(self) -> Iterator[str]:
+        law = self.score.law
+        authors = next(paper for paper, name in PAPERS.items() if name == law)
+        yield f"# {law}"
+        yield (
+            f"{authors}: {TITLES[law]}. **{self.score.held} of its {len(self.score.results)} published results hold** "
+            "on average over five seeds. [How claims are judged](../how-claims-are-judged.md) says how results are "
+            f"counted, [the model's page](../models/{law.lower()}.md) describes the law."
+        )
+        partial = sum(len(one.values) not in (0, 1, len(SEEDS)) for _, one in self.verdicts)
+        if partial:
+            yield (
+                f"Of {partial} claims below, `expected.json` has only seed 1's value and the ends of the band of "
+                "five seeds. Their verdicts are provisional until `flowstamp figure all --accept` has run."
+            )
+        yield "## Headlines"
+        for spec, one in self.verdicts:
+            if one.claim.headline:
+                yield from self._headline(spec, one)
+        yield "## What differs, and why"
+        yield "\n".join(self._different()) or "Nothing."
+        yield "## All claims"
+        for whose, head in HEADS.items():
+            rows = [row(spec, one) for spec, one in self.verdicts if one.claim.whose == whose]
+            if rows:
+                yield f"### {head}"
+                yield "\n".join([TABLE, *rows])
+
+    @staticmethod
+    def _headline(spec: FigureSpec, one: Verdict) -> Iterator[str]:
+        yield f"### {plain(one.claim.paper)}"
+        # The site puts the figure's picture in the place of this link.
+        yield f"[Picture of {spec.id}](../gallery/{spec.id}.md)"
+        count = f" ({seeds(one)} seeds)" if seeds(one) else ""
+        where = cell(spec.paper.removeprefix(paper_of(spec)).strip(", "))
+        cells = [f"**{one.status}**{count}", shown_values(one), expected(one.claim), where]
+        command = f"`flowstamp figure {spec.id} --seeds 5`"
+        yield f"| verdict | ours | paper | where | run it |\n|---|---|---|---|---|\n| {' | '.join([*cells, command])} |"
+
+    def _different(self) -> Iterator[str]:
+        shared: dict[tuple[str, str], list[str]] = {}
+        for spec, one in self.verdicts:
+            if one.claim.whose == "paper" and not one.untold and one.status not in HOLDING:
+                told = f"*{plain(one.claim.paper)}*: {shown_number(one.measured)} for {expected(one.claim)}"
+                why = one.claim.explanation or "no explanation yet"
+                shared.setdefault((spec.id, plain(why)), []).append(told)
+        for (figure, why), several in shared.items():
+            yield f"- [{figure}](../gallery/{figure}.md) {'; '.join(several)}. {why}"
+
+
+def pages() -> dict[str, str]:
+    """Returns the text of each page by file name."""
     files = available()
-    memory = Memory.beside(files)
-
-    def lines(*, ours: bool) -> list[str]:
-        return [row for spec in map(read, files.values()) for row in rows(spec, memory.verdicts(spec), ours=ours)]
-
-    return "\n".join([*HEAD, *lines(ours=False), "", OURS, "", *HEAD, *lines(ours=True)])
-
-
-def parts(page: str) -> tuple[str, str, str]:
-    """Splits a page into the parts before, in and after the table."""
-    before, rest = page.split(f"{BEGIN}\n")
-    old, after = rest.split(f"\n{END}")
-    return before, old, after
+    specs, memory = [read(file) for file in files.values()], Memory.beside(files)
+    return {
+        f"{score.law.lower()}.md": Page(
+            score, [spec for spec in specs if PAPERS.get(paper_of(spec)) == score.law], memory
+        ).text()
+        for score in scores(specs, memory)
+        if score.law in TITLES
+    }
 
 
-def main(page: Path) -> None:
-    """Replaces the table between the markers of a page."""
-    before, _, after = parts(page.read_text(encoding="utf-8"))
-    write_whole(page, f"{before}{BEGIN}\n{table()}\n{END}{after}")
+def main() -> None:
+    """Writes the pages."""
+    for name, text in pages().items():
+        write_whole(FOLDER / name, text)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

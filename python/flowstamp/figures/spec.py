@@ -234,6 +234,8 @@ class Claim(Table, frozen=True):
     """Whether the expression is evaluated per seed and then averaged."""
     of: Of | None = None
     """Whose result it is, if `source` does not say so."""
+    headline: bool = False
+    """Whether the claim is one of the paper's main results, which open its page."""
     result: str = ""
     """Name of the published result, if several claims of the figure share it and their words differ."""
 
