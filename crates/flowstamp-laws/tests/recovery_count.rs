@@ -43,7 +43,7 @@ fn fixed(window: u32) -> Fixed {
 }
 
 /// What the path does to the n-th transmission and to the n-th ack.
-struct Path {
+struct Impairments {
     lose: Box<dyn Fn(usize) -> bool>,
     late: Box<dyn Fn(usize) -> u64>,
     /// A copy comes so much later than its original would.
@@ -51,7 +51,7 @@ struct Path {
     lose_ack: Box<dyn Fn(usize) -> bool>,
 }
 
-impl Default for Path {
+impl Default for Impairments {
     fn default() -> Self {
         Self {
             lose: Box::new(|_| false),
@@ -75,7 +75,7 @@ struct Run {
 }
 
 /// Runs a flow of `length` packets to its end, by the sender's word.
-fn run(params: &Params, length: u32, window: u32, path: &Path) -> Run {
+fn run(params: &Params, length: u32, window: u32, path: &Impairments) -> Run {
     let mut law = fixed(window);
     let mut sender = Sender::new(params, Recovery::Count, Some(length));
     let mut receiver = Receiver::new(params, Recovery::Count);
@@ -228,7 +228,7 @@ fn without_a_round_trip_time_the_wait_is_the_initial_timeout() {
 #[test]
 fn losses_do_not_hold_the_window() {
     // Every second packet is lost, five at a time: no acks, and so no sending, only if a whole window is lost.
-    let path = Path { lose: Box::new(|n| n < 400 && n % 2 == 1), ..Path::default() };
+    let path = Impairments { lose: Box::new(|n| n < 400 && n % 2 == 1), ..Impairments::default() };
     let run = run(&Params::default(), 400, 5, &path);
     assert_eq!((run.lost, run.sent), (200, 600));
     assert_eq!(run.rounds, [(200, 200)]);
@@ -236,14 +236,14 @@ fn losses_do_not_hold_the_window() {
 
 #[test]
 fn a_window_that_is_lost_whole_is_given_up_and_sending_goes_on() {
-    let path = Path { lose: Box::new(|n| (5..10).contains(&n)), ..Path::default() };
+    let path = Impairments { lose: Box::new(|n| (5..10).contains(&n)), ..Impairments::default() };
     let run = run(&Params::default(), 100, 5, &path);
     assert_eq!((run.lost, run.sent, run.rounds), (5, 105, vec![(5, 5)]));
 }
 
 #[test]
 fn a_lost_last_ack_costs_a_packet_sent_in_vain() {
-    let path = Path { lose_ack: Box::new(|n| n == 19), ..Path::default() };
+    let path = Impairments { lose_ack: Box::new(|n| n == 19), ..Impairments::default() };
     let run = run(&Params::default(), 20, 5, &path);
     assert_eq!((run.lost, run.sent, run.rounds), (0, 21, vec![(1, 1)]));
 }
@@ -253,12 +253,15 @@ fn a_lost_last_ack_costs_a_packet_sent_in_vain() {
 #[test]
 fn a_copy_stands_for_nothing_that_is_missing() {
     for late in [0, 50_000] {
-        let path = Path { copy: Box::new(move |_| Some(late)), ..Path::default() };
+        let path = Impairments { copy: Box::new(move |_| Some(late)), ..Impairments::default() };
         let run = run(&Params::default(), 20, 5, &path);
         assert_eq!((run.lost, run.sent), (0, 20));
     }
-    let path =
-        Path { lose: Box::new(|n| n == 3), copy: Box::new(|n| (n % 4 != 3).then_some(0)), ..Path::default() };
+    let path = Impairments {
+        lose: Box::new(|n| n == 3),
+        copy: Box::new(|n| (n % 4 != 3).then_some(0)),
+        ..Impairments::default()
+    };
     let run = run(&Params::default(), 20, 5, &path);
     assert_eq!((run.lost, run.sent, run.rounds), (1, 21, vec![(1, 1)]));
 }
@@ -336,7 +339,7 @@ proptest! {
         copies in prop::collection::vec(prop::option::weighted(0.3, 0u64..200_000), 1..50),
         delayed_acks: bool,
     ) {
-        let path = Path {
+        let path = Impairments {
             lose: nth(lost),
             late: Box::new(move |n| late[n % late.len()]),
             copy: Box::new(move |n| copies[n % copies.len()]),
@@ -352,7 +355,7 @@ proptest! {
     /// On a path that keeps order and loses no acks, each lost packet costs one: no more and no fewer.
     #[test]
     fn as_many_packets_as_are_lost(length in 1u32..250, window in 1u32..300, lost in coins(0.3)) {
-        let run = run(&Params::default(), length, window, &Path { lose: nth(lost), ..Path::default() });
+        let run = run(&Params::default(), length, window, &Impairments { lose: nth(lost), ..Impairments::default() });
         prop_assert_eq!(run.sent, length + run.lost);
         for (missing, sent) in run.rounds {
             prop_assert_eq!(sent, missing);
@@ -367,7 +370,7 @@ proptest! {
         lost_acks in coins(0.5),
     ) {
         // The window lets each round leave at once, so that nothing can be learned in it.
-        let path = Path { lose: nth(lost), lose_ack: nth(lost_acks), ..Path::default() };
+        let path = Impairments { lose: nth(lost), lose_ack: nth(lost_acks), ..Impairments::default() };
         for (missing, sent) in run(&Params::default(), length, 1000, &path).rounds {
             prop_assert_eq!(sent, missing);
         }

@@ -1,6 +1,6 @@
 //! Test cases of the draft's appendix, on a path whose law can be looked at.
 
-use crate::path::{PACKET, Path, RATE, RTT};
+use crate::path::{FlowOnLink, PACKET, RATE, RTT};
 use flowstamp_laws::Time;
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::tcp::bbr::v3::{Params, State};
@@ -9,15 +9,15 @@ use flowstamp_laws::tcp::{Bbr3, Sack, reno};
 /// `RATE` for `RTT`, in packets.
 const PIPE: f64 = 50.0;
 
-fn flow() -> Path<Bbr3> {
-    Path::new(&Params::default(), 10.0)
+fn flow() -> FlowOnLink<Bbr3> {
+    FlowOnLink::new(&Params::default(), 10.0)
 }
 
 const fn seconds(n: u64) -> Time {
     Time::from_secs(n)
 }
 
-fn window(path: &Path<Bbr3>) -> f64 {
+fn window(path: &FlowOnLink<Bbr3>) -> f64 {
     path.law.cwnd() / f64::from(PACKET)
 }
 
@@ -210,7 +210,7 @@ fn one_percent_of_random_loss_costs_what_the_drafts_model_says() {
     without.run(seconds(60), |_| {});
     let share = f64::from(without.delivered()) / 60.0 / RATE;
     assert!(share > 0.955 && share < 0.98, "{share}");
-    let mut reno: Path<Sack> = Path::new(&reno::Params::default(), 10.0);
+    let mut reno: FlowOnLink<Sack> = FlowOnLink::new(&reno::Params::default(), 10.0);
     reno.loss = 0.01;
     reno.run(seconds(100), |_| {});
     // 1.22 / sqrt(0.01) packets a round trip (RFC 5348 section 3.1 without timeouts): a quarter of the pipe at most.

@@ -17,7 +17,7 @@ enum Event {
 }
 
 /// The flow and its link, at `now`.
-pub struct Path<L> {
+pub struct FlowOnLink<L> {
     pub law: L,
     pub now: Time,
     pub sender: Sender,
@@ -44,7 +44,7 @@ pub struct Path<L> {
     produced_before: f64,
 }
 
-impl<L: SenderLaw> Path<L> {
+impl<L: SenderLaw> FlowOnLink<L> {
     pub fn new(params: &L::Params, initial_window: f64) -> Self {
         let law = L::new(params, &FlowView { packet_bytes: PACKET, initial_window, app_rate: None });
         let transport = Params { min_rto: Time::from_secs(1), ..Params::default() };

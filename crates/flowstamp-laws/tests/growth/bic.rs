@@ -1,6 +1,6 @@
 //! BIC against Xu, Harfoush and Rhee 2004: the search, its limits, and the window that follows from them.
 
-use super::path::{Path, near, refused};
+use super::path::{LosslessPath, near, refused};
 use flowstamp_laws::sender::{Congestion, SenderLaw};
 use flowstamp_laws::tcp::bic::{Bic, Params};
 use flowstamp_laws::tcp::{Sack, reno};
@@ -12,12 +12,12 @@ fn params() -> Params {
     Params { initial_ssthresh: Some(2.0), fast_convergence: false, ..Params::default() }
 }
 
-fn path(packets: f64) -> Path<Bic> {
-    Path::new(&params(), packets, RTT)
+fn path(packets: f64) -> LosslessPath<Bic> {
+    LosslessPath::new(&params(), packets, RTT)
 }
 
 /// What a round trip of as many acks as the window has packets adds.
-fn round_trip(path: &mut Path<Bic>) -> f64 {
+fn round_trip(path: &mut LosslessPath<Bic>) -> f64 {
     let before = path.window();
     let until = path.round_trips + 1.0;
     while path.round_trips < until - 1e-9 {
@@ -86,7 +86,7 @@ fn the_mean_window_is_that_of_its_response_function() {
 #[test]
 fn a_window_that_gives_way_leaves_room() {
     let fast = Params { initial_ssthresh: Some(2.0), ..Params::default() };
-    let mut path = Path::<Bic>::new(&fast, 1000.0, RTT);
+    let mut path = LosslessPath::<Bic>::new(&fast, 1000.0, RTT);
     path.lose(); // W_max 1000
     path.lose(); // at 875, below: W_max (875 + 765.625) / 2 = 820.3
     near(path.window(), 765.625, 1e-12);
@@ -99,7 +99,7 @@ fn a_window_that_gives_way_leaves_room() {
 #[test]
 fn below_low_window_it_is_tcp() {
     let limits = reno::Params { initial_ssthresh: Some(2.0), ..reno::Params::default() };
-    let (mut ours, mut tcp) = (path(4.0), Path::<Sack>::new(&limits, 4.0, RTT));
+    let (mut ours, mut tcp) = (path(4.0), LosslessPath::<Sack>::new(&limits, 4.0, RTT));
     while tcp.window() < 14.0 {
         assert_eq!(ours.window(), tcp.window());
         ours.ack();

@@ -1,6 +1,6 @@
 //! CUBIC against Ha, Rhee and Xu 2008 and against RFC 9438: K, the curve, and the tables of the RFC's section 5.1.
 
-use super::path::{Path, near, refused};
+use super::path::{LosslessPath, near, refused};
 use flowstamp_laws::sender::{Congestion, SenderLaw};
 use flowstamp_laws::tcp::cubic::{Cubic, Params, Variant, k};
 use flowstamp_laws::{Ratio, Time};
@@ -12,8 +12,8 @@ fn params(variant: Variant) -> Params {
     Params { variant, fast_convergence: false, initial_ssthresh: Some(2.0), ..Params::default() }
 }
 
-fn path(variant: Variant, packets: f64, rtt: Time) -> Path<Cubic> {
-    Path::new(&params(variant), packets, rtt)
+fn path(variant: Variant, packets: f64, rtt: Time) -> LosslessPath<Cubic> {
+    LosslessPath::new(&params(variant), packets, rtt)
 }
 
 /// 2008 eq. 2, K = cbrt(0.2 W_max / 0.4); RFC section 4.2 with cwnd = 0.7 W_max, K = cbrt(0.3 W_max / 0.4).
@@ -28,7 +28,7 @@ fn k_is_the_time_to_the_window_before_the_loss() {
         near(k(w_max, variant.beta() * w_max, 0.4), seconds, 1e-6);
         // Friendliness is off, so that a short curve holds too.
         let unfriendly = Params { tcp_friendly: false, ..params(variant) };
-        let mut path = Path::<Cubic>::new(&unfriendly, w_max, Time::from_millis(10));
+        let mut path = LosslessPath::<Cubic>::new(&unfriendly, w_max, Time::from_millis(10));
         path.lose();
         near(path.window(), variant.beta() * w_max, 1e-12);
         path.ack();
@@ -70,7 +70,7 @@ fn mean_windows_are_those_of_the_rfcs_tables() {
             for (c, window) in [0.04, 0.4, 4.0].into_iter().zip(windows) {
                 let with_c = Params { c, ..params(Variant::Rfc9438) };
                 let start = at_loss(window, Variant::Rfc9438);
-                let mut path = Path::<Cubic>::new(&with_c, start, Time::from_millis(rtt_ms));
+                let mut path = LosslessPath::<Cubic>::new(&with_c, start, Time::from_millis(rtt_ms));
                 let mean = path.mean_window(p, 3, 3);
                 assert!(
                     mean > 0.98 * window && mean < 1.08 * window,
@@ -122,12 +122,12 @@ fn fast_convergence_lowers_the_maximum() {
     for variant in VARIANTS {
         let beta = variant.beta();
         let fast = Params { fast_convergence: true, ..params(variant) };
-        let mut path = Path::<Cubic>::new(&fast, 1000.0, Time::from_millis(100));
+        let mut path = LosslessPath::<Cubic>::new(&fast, 1000.0, Time::from_millis(100));
         path.lose();
         near(path.law.growth().w_max(), 1000.0, 1e-12);
         path.lose(); // at 1000 beta, below the maximum
         near(path.law.growth().w_max(), 1000.0 * beta * (1.0 + beta) / 2.0, 1e-12);
-        let mut path = Path::<Cubic>::new(&params(variant), 1000.0, Time::from_millis(100));
+        let mut path = LosslessPath::<Cubic>::new(&params(variant), 1000.0, Time::from_millis(100));
         path.lose();
         path.lose();
         near(path.law.growth().w_max(), 1000.0 * beta, 1e-12);

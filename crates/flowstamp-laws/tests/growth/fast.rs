@@ -1,6 +1,6 @@
 //! FAST against Wei, Jin, Low and Hegde 2006: the update, and where it rests.
 
-use super::path::{PACKET, Path, near, refused};
+use super::path::{LosslessPath, PACKET, near, refused};
 use flowstamp_laws::sender::{Congestion, SenderLaw};
 use flowstamp_laws::tcp::fast::{Fast, Params, update};
 use flowstamp_laws::{Ratio, Time};
@@ -20,7 +20,7 @@ fn the_update_is_that_of_the_formula() {
 }
 
 /// One link of so many packets/s: what does not fit into its round trip waits.
-fn on_a_link(path: &mut Path<Fast>, packets_per_s: f64, round_trips: u32) {
+fn on_a_link(path: &mut LosslessPath<Fast>, packets_per_s: f64, round_trips: u32) {
     for _ in 0..round_trips {
         let until = path.round_trips + 1.0;
         while path.round_trips < until {
@@ -40,7 +40,7 @@ fn it_rests_with_alpha_packets_queued() {
         (6_250.0, Time::from_millis(80), 20.0),
         (6_250.0, Time::from_millis(80), 200.0),
     ] {
-        let mut path = Path::<Fast>::new(&Params { alpha, ..Params::default() }, 2.0, base);
+        let mut path = LosslessPath::<Fast>::new(&Params { alpha, ..Params::default() }, 2.0, base);
         on_a_link(&mut path, packets_per_s, 200);
         near(path.window(), packets_per_s * base.as_secs_f64() + alpha, 0.01);
     }
@@ -49,7 +49,7 @@ fn it_rests_with_alpha_packets_queued() {
 /// 2 + 4 + 8 + 16 + 32 = 62 acks are five round trips.
 #[test]
 fn it_doubles_while_nothing_is_queued() {
-    let mut path = Path::<Fast>::new(&Params::default(), 2.0, Time::from_millis(80));
+    let mut path = LosslessPath::<Fast>::new(&Params::default(), 2.0, Time::from_millis(80));
     for acks in [2, 4, 8, 16, 32] {
         near(path.window(), f64::from(acks), 1e-9);
         (0..acks).for_each(|_| path.ack());
@@ -59,7 +59,7 @@ fn it_doubles_while_nothing_is_queued() {
 
 #[test]
 fn a_loss_halves_the_window_and_a_timeout_leaves_a_packet() {
-    let mut path = Path::<Fast>::new(&Params::default(), 100.0, Time::from_millis(80));
+    let mut path = LosslessPath::<Fast>::new(&Params::default(), 100.0, Time::from_millis(80));
     path.law.on_congestion(path.now, Congestion::Loss { flight: 60 });
     assert_eq!(path.law.cwnd(), 30.0 * PACKET, "of what was in flight");
     path.lose();

@@ -1,6 +1,6 @@
 //! H-TCP against Leith and Shorten 2004: alpha(Delta), and what a loss leaves.
 
-use super::path::{Path, near, refused};
+use super::path::{LosslessPath, near, refused};
 use flowstamp_laws::sender::{Congestion, SenderLaw};
 use flowstamp_laws::tcp::htcp::{Htcp, Params, alpha_h};
 use flowstamp_laws::{Ratio, Time};
@@ -18,7 +18,7 @@ const ALPHA: [(f64, f64); 6] =
 fn alpha_is_that_of_the_formula() {
     for (delta, alpha) in ALPHA {
         assert_eq!(alpha_h(delta - 1.0), alpha, "{delta} s");
-        let mut path = Path::<Htcp>::new(&params(), 5000.0, Time::from_millis(100));
+        let mut path = LosslessPath::<Htcp>::new(&params(), 5000.0, Time::from_millis(100));
         path.lose();
         // Before throughputs can be compared beta is 0.5, and 2 (1 - beta) is 1.
         near(path.law.growth().alpha(path.now + Time::from_secs_f64(delta)), alpha, 1e-9);
@@ -28,7 +28,7 @@ fn alpha_is_that_of_the_formula() {
 /// The integral of alpha over 11 s is 1 + 10 + 500 + 1000 / 12 packet-seconds per round trip.
 #[test]
 fn the_window_grows_by_the_integral_of_alpha() {
-    let mut path = Path::<Htcp>::new(&params(), 5000.0, Time::from_millis(100));
+    let mut path = LosslessPath::<Htcp>::new(&params(), 5000.0, Time::from_millis(100));
     path.lose();
     path.ack(); // it may not count, as with the first Delta is 0
     let before = path.window();
@@ -37,8 +37,8 @@ fn the_window_grows_by_the_integral_of_alpha() {
 }
 
 /// Two losses, before which so many packets arrive in a second, each after so long.
-fn two_losses(rtt_ms: u64, rates: [u32; 2]) -> Path<Htcp> {
-    let mut path = Path::<Htcp>::new(&params(), 1000.0, Time::from_millis(100));
+fn two_losses(rtt_ms: u64, rates: [u32; 2]) -> LosslessPath<Htcp> {
+    let mut path = LosslessPath::<Htcp>::new(&params(), 1000.0, Time::from_millis(100));
     path.rtt = Time::from_millis(rtt_ms);
     for rate in rates {
         for _ in 0..rate {
@@ -76,7 +76,7 @@ fn a_change_of_throughput_by_more_than_a_fifth_halves_the_window() {
 fn rtt_scaling_makes_growth_in_time_the_same() {
     let scaled = Params { reference_rtt: Time::from_millis(100), ..params() };
     for (rtt_ms, scaling) in [(100, 1.0), (50, 0.5), (10, 0.1), (1, 0.1), (200, 2.0), (1000, 2.0)] {
-        let mut path = Path::<Htcp>::new(&scaled, 1000.0, Time::from_millis(rtt_ms));
+        let mut path = LosslessPath::<Htcp>::new(&scaled, 1000.0, Time::from_millis(rtt_ms));
         path.ack();
         path.lose();
         near(path.law.growth().alpha(path.now + Time::from_secs(11)), 126.0 * scaling, 1e-9);

@@ -6,7 +6,7 @@ use flowstamp_laws::{Refused, Stamp, Time};
 pub const PACKET: f64 = 1000.0;
 
 /// A law on a path that loses nothing by itself: an ack takes a w-th of a round trip.
-pub struct Path<L> {
+pub struct LosslessPath<L> {
     pub law: L,
     pub now: Time,
     pub min_rtt: Time,
@@ -17,7 +17,7 @@ pub struct Path<L> {
     pub round_trips: f64,
 }
 
-impl<L: SenderLaw> Path<L> {
+impl<L: SenderLaw> LosslessPath<L> {
     /// A flow that begins with so many packets.
     pub fn new(params: &L::Params, packets: f64, rtt: Time) -> Self {
         let flow = FlowView { packet_bytes: PACKET as u32, initial_window: packets, app_rate: None };

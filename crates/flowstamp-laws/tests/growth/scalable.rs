@@ -1,14 +1,14 @@
 //! Scalable TCP against Kelly 2003: a = 0.01 and b = 0.125.
 
-use super::path::{Path, near, refused};
+use super::path::{LosslessPath, near, refused};
 use flowstamp_laws::tcp::scalable::{Params, Scalable};
 use flowstamp_laws::tcp::{Sack, reno};
 use flowstamp_laws::{Ratio, Time};
 
 const RTT: Time = Time::from_millis(200);
 
-fn path(packets: f64) -> Path<Scalable> {
-    Path::new(&Params { initial_ssthresh: Some(2.0), ..Params::default() }, packets, RTT)
+fn path(packets: f64) -> LosslessPath<Scalable> {
+    LosslessPath::new(&Params { initial_ssthresh: Some(2.0), ..Params::default() }, packets, RTT)
 }
 
 /// The paper: from a loss to the window before it in ln(1 - b) / -ln(1 + a) round trips, 2.7 s at 200 ms, at any rate.
@@ -38,7 +38,7 @@ fn the_mean_window_is_a_over_b_over_p() {
 #[test]
 fn up_to_the_legacy_window_it_is_tcp() {
     let limits = reno::Params { initial_ssthresh: Some(2.0), ..reno::Params::default() };
-    let (mut ours, mut tcp) = (path(8.0), Path::<Sack>::new(&limits, 8.0, RTT));
+    let (mut ours, mut tcp) = (path(8.0), LosslessPath::<Sack>::new(&limits, 8.0, RTT));
     while tcp.window() <= 16.0 {
         assert_eq!(ours.window(), tcp.window());
         ours.ack();

@@ -1,6 +1,6 @@
 //! Both ends of a flow: acks, its end, its size.
 
-use super::pipe::{DELAY, MODES, Noted, PACKET, Path, tcp};
+use super::pipe::{DELAY, Impairments, MODES, Noted, PACKET, tcp};
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::tcp::reno::{self, Reno};
 use flowstamp_laws::transport::{AckInfo, AckPacket, DataPacket, Params, Receiver, Sender};
@@ -9,8 +9,8 @@ use flowstamp_laws::{Stamp, Time};
 #[test]
 fn delayed_acks_halve_the_acks() {
     let params = Params { delayed_acks: true, ..Params::default() };
-    let (with, _) = tcp(&params, Recovery::Sack, 20.0, 400, &Path::default());
-    let (without, _) = tcp(&Params::default(), Recovery::Sack, 20.0, 400, &Path::default());
+    let (with, _) = tcp(&params, Recovery::Sack, 20.0, 400, &Impairments::default());
+    let (without, _) = tcp(&Params::default(), Recovery::Sack, 20.0, 400, &Impairments::default());
     assert_eq!((with.acks, without.acks), (200, 400));
 }
 

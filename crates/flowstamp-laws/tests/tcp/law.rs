@@ -1,6 +1,6 @@
 //! Reno's window, and what the transport tells a law.
 
-use super::pipe::{DELAY, Noted, PACKET, Path, measured};
+use super::pipe::{DELAY, Impairments, Noted, PACKET, measured};
 use flowstamp_laws::sender::{Ack, Congestion, FlowView, RateSample, Recovery, SenderLaw};
 use flowstamp_laws::tcp::reno::{self, Reno};
 use flowstamp_laws::transport::{AckPacket, Params, Sender};
@@ -75,11 +75,11 @@ fn the_application_limits_and_the_law_is_told() {
 fn the_delivery_rate_is_that_of_window_or_link() {
     let rate = |sample: &RateSample| sample.rate(PACKET).bytes_per_sec() / f64::from(PACKET);
     // A window of 100 packets takes 40.1 ms round trips, with the last packet's 9.9 ms behind the first.
-    let law = measured(100.0, 2000, &Path::default(), &Params::default());
+    let law = measured(100.0, 2000, &Impairments::default(), &Params::default());
     let last = law.rates[law.rates.len() - 150];
     assert!((rate(&last) / (100.0 / 0.0401) - 1.0).abs() < 0.01, "{last:?}");
     // One of 800 fills the link.
-    let law = measured(800.0, 8000, &Path::default(), &Params::default());
+    let law = measured(800.0, 8000, &Impairments::default(), &Params::default());
     let last = law.rates[law.rates.len() - 900];
     assert!((rate(&last) / 10_000.0 - 1.0).abs() < 0.01, "{last:?}");
     assert!(law.rates.iter().all(|s| rate(s) <= 10_000.0 * (1.0 + 1e-9)));

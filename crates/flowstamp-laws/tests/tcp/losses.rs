@@ -1,6 +1,6 @@
 //! What a law that asks for delivery rates is told of losses (draft-ietf-ccwg-bbr sections 2.3, 4.1.2, 5.5.10.2 and 5.5.11).
 
-use crate::pipe::{MODES, Path, losing, measured, measured_with, tcp};
+use crate::pipe::{Impairments, MODES, losing, measured, measured_with, tcp};
 use flowstamp_laws::sender::{LostPacket, Recovery};
 use flowstamp_laws::transport::Params;
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn a_sample_knows_what_was_lost_in_its_flight() {
 /// An application with ten packets in all: the window of 20 is never full.
 #[test]
 fn a_window_that_is_not_filled_is_not_full() {
-    let law = measured(20.0, 10, &Path::default(), &Params::default());
+    let law = measured(20.0, 10, &Impairments::default(), &Params::default());
     assert!(law.rates.iter().all(|sample| !sample.window_full && !sample.restarted));
 }
 
@@ -71,12 +71,12 @@ fn without_selective_acks_a_loss_is_found_each_round_trip() {
 #[test]
 fn a_packet_that_was_only_late_is_told() {
     // 100 us a packet on the link: it arrives between the fifth and the sixth after it.
-    let late = || Path { late: Box::new(|n| if n == 10 { 550 } else { 0 }), ..Path::default() };
+    let late = || Impairments { late: Box::new(|n| if n == 10 { 550 } else { 0 }), ..Impairments::default() };
     let law = measured(20.0, 200, &late(), &Params::default());
     assert_eq!(law.lost.iter().map(|p| p.seq).collect::<Vec<_>>(), [10]);
     assert_eq!(law.spurious, [16], "0 to 15 have arrived, and 10 with them");
     // Beside one that was lost it proves nothing: the repair was not vain.
-    let path = Path { lose: Box::new(|n, _| n == 12), ..late() };
+    let path = Impairments { lose: Box::new(|n, _| n == 12), ..late() };
     let law = measured(20.0, 200, &path, &Params::default());
     assert_eq!(law.lost.iter().map(|p| p.seq).collect::<Vec<_>>(), [10, 12]);
     assert!(law.spurious.is_empty());
@@ -85,14 +85,15 @@ fn a_packet_that_was_only_late_is_told() {
 /// A round trip that takes longer than the timer: all that it found lost was under way.
 #[test]
 fn a_timer_that_was_too_short_is_told() {
-    let path = Path { late: Box::new(|n| if n < 4 { 2_000_000 } else { 0 }), ..Path::default() };
+    let path =
+        Impairments { late: Box::new(|n| if n < 4 { 2_000_000 } else { 0 }), ..Impairments::default() };
     let law = measured(4.0, 4, &path, &Params::default());
     // Packet 0 is sent again each time that the timer expires, and what is sent again arrives first: that is no proof.
     assert!(!law.timeouts.is_empty() && law.lost.len() >= 4);
     assert!(law.spurious.is_empty());
     let params = Params { initial_rto: Some(flowstamp_laws::Time::from_millis(30)), ..Params::default() };
     let params = Params { min_rto: flowstamp_laws::Time::from_millis(30), ..params };
-    let law = measured(4.0, 4, &Path::default(), &params);
+    let law = measured(4.0, 4, &Impairments::default(), &params);
     assert_eq!((law.timeouts.len(), law.lost.len(), law.spurious), (1, 4, vec![4]));
 }
 

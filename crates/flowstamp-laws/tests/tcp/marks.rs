@@ -1,6 +1,6 @@
 //! Marks and their echoes.
 
-use super::pipe::{MODES, Path, losing, tcp};
+use super::pipe::{Impairments, MODES, losing, tcp};
 use flowstamp_laws::Time;
 use flowstamp_laws::sender::{Echo, Recovery};
 use flowstamp_laws::transport::Params;
@@ -9,7 +9,7 @@ use flowstamp_laws::transport::Params;
 fn marks_reduce_the_window_once_per_window_and_are_answered_by_cwr() {
     for recovery in MODES {
         // Every packet of the second window is marked.
-        let path = Path { mark: Box::new(|_, p| (40..80).contains(&p.seq)), ..Path::default() };
+        let path = Impairments { mark: Box::new(|_, p| (40..80).contains(&p.seq)), ..Impairments::default() };
         let (run, law) = tcp(&Params::default(), recovery, 40.0, 400, &path);
         assert_eq!(run.retransmissions + run.timeouts, 0);
         assert_eq!(law.congestion.len(), 1, "{recovery:?}: {:?}", law.congestion);
@@ -25,10 +25,10 @@ fn marks_reduce_the_window_once_per_window_and_are_answered_by_cwr() {
 #[test]
 fn echoes_end_with_the_first_packet_after_a_timeout() {
     for recovery in [Recovery::Reno, Recovery::NewReno] {
-        let path = Path {
+        let path = Impairments {
             mark: Box::new(|_, p| !p.retransmission && p.seq == 30),
             lose: Box::new(|_, p| !p.retransmission && (31..300).contains(&p.seq)),
-            ..Path::default()
+            ..Impairments::default()
         };
         let (run, _) = tcp(&Params::default(), recovery, 300.0, 400, &path);
         assert!(run.timeouts >= 1, "{recovery:?}");
@@ -39,7 +39,7 @@ fn echoes_end_with_the_first_packet_after_a_timeout() {
 
 #[test]
 fn lasting_marks_reduce_the_window_about_once_per_round_trip() {
-    let path = Path { mark: Box::new(|_, _| true), ..Path::default() };
+    let path = Impairments { mark: Box::new(|_, _| true), ..Impairments::default() };
     let (run, law) = tcp(&Params::default(), Recovery::NewReno, 32.0, 200, &path);
     // 32, 16, 8, 4 and then 2 for ever: a window's packets per reduction, and never more often than that.
     let rounds = run.finished.as_secs_f64() / 0.0401;
@@ -51,7 +51,7 @@ fn lasting_marks_reduce_the_window_about_once_per_round_trip() {
 #[test]
 fn without_ecn_marks_mean_nothing() {
     let params = Params { ecn: Some(false), ..Params::default() };
-    let path = Path { mark: Box::new(|_, _| true), ..Path::default() };
+    let path = Impairments { mark: Box::new(|_, _| true), ..Impairments::default() };
     let (run, law) = tcp(&params, Recovery::Sack, 20.0, 200, &path);
     assert_eq!((run.echoes, law.congestion.len()), (0, 0));
     assert!(run.sent.iter().all(|p| !p.cwr));
@@ -72,7 +72,7 @@ fn a_loss_in_a_marked_window_reduces_once() {
 fn an_echo_per_packet_reduces_once_per_window_and_leaves_the_window_to_the_law() {
     for recovery in MODES {
         let params = Params { echo: Some(Echo::PerPacket), ..Params::default() };
-        let path = Path { mark: Box::new(|_, p| (40..80).contains(&p.seq)), ..Path::default() };
+        let path = Impairments { mark: Box::new(|_, p| (40..80).contains(&p.seq)), ..Impairments::default() };
         let (run, law) = tcp(&params, recovery, 40.0, 400, &path);
         assert_eq!((run.echoes, law.marked, run.marked), (40, 40, 40), "{recovery:?}");
         assert_eq!((law.marks, &law.congestion[..]), (1, &[40][..]), "{recovery:?}");

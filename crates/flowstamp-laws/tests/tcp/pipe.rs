@@ -107,14 +107,14 @@ impl<L: SenderLaw> SenderLaw for Noted<L> {
 pub type OfPacket = Box<dyn Fn(usize, &Outgoing) -> bool>;
 
 /// What the path does to the n-th data packet and to the n-th ack.
-pub struct Path {
+pub struct Impairments {
     pub lose: OfPacket,
     pub mark: OfPacket,
     pub late: Box<dyn Fn(usize) -> u64>,
     pub lose_ack: Box<dyn Fn(usize) -> bool>,
 }
 
-impl Default for Path {
+impl Default for Impairments {
     fn default() -> Self {
         Self {
             lose: Box::new(|_, _| false),
@@ -154,7 +154,7 @@ pub fn run<L: SenderLaw>(
     recovery: Recovery,
     length: u32,
     law: &mut Noted<L>,
-    path: &Path,
+    path: &Impairments,
 ) -> Run {
     let agreed = law.agreed(params, recovery);
     let mut sender = Sender::new(params, agreed, Some(length));
@@ -265,16 +265,25 @@ pub fn run<L: SenderLaw>(
 }
 
 /// Runs a TCP that starts at `window` packets in congestion avoidance.
-pub fn tcp(params: &Params, recovery: Recovery, window: f64, length: u32, path: &Path) -> (Run, Noted<Reno>) {
+pub fn tcp(
+    params: &Params,
+    recovery: Recovery,
+    window: f64,
+    length: u32,
+    path: &Impairments,
+) -> (Run, Noted<Reno>) {
     let law = reno::Params { initial_ssthresh: Some(2.0), ..reno::Params::default() };
     let mut law = Noted::with(&law, window);
     (run(params, recovery, length, &mut law, path), law)
 }
 
 /// Loses the first transmission of each of `seqs`.
-pub fn losing(seqs: &[u32]) -> Path {
+pub fn losing(seqs: &[u32]) -> Impairments {
     let seqs = seqs.to_vec();
-    Path { lose: Box::new(move |_, p| !p.retransmission && seqs.contains(&p.seq)), ..Path::default() }
+    Impairments {
+        lose: Box::new(move |_, p| !p.retransmission && seqs.contains(&p.seq)),
+        ..Impairments::default()
+    }
 }
 
 /// A sender with `window` packets in flight since time zero.
@@ -308,7 +317,7 @@ pub fn feed(
 }
 
 /// A law that asks for delivery rates, at a fixed window.
-pub fn measured(window: f64, length: u32, path: &Path, params: &Params) -> Noted<Reno> {
+pub fn measured(window: f64, length: u32, path: &Impairments, params: &Params) -> Noted<Reno> {
     measured_with(Recovery::Sack, window, length, path, params)
 }
 
@@ -317,7 +326,7 @@ pub fn measured_with(
     recovery: Recovery,
     window: f64,
     length: u32,
-    path: &Path,
+    path: &Impairments,
     params: &Params,
 ) -> Noted<Reno> {
     let limits =

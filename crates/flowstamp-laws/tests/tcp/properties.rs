@@ -1,6 +1,6 @@
 //! What must hold whatever the path does.
 
-use super::pipe::{DELAY, MODES, Noted, PACKET, Path, losing, run, tcp};
+use super::pipe::{DELAY, Impairments, MODES, Noted, PACKET, losing, run, tcp};
 use flowstamp_laws::Time;
 use flowstamp_laws::sender::{Echo, Recovery};
 use flowstamp_laws::tcp::reno::{self, Reno};
@@ -37,10 +37,10 @@ proptest! {
             echo: Some(Echo::PerPacket),
             ..Params::default()
         };
-        let path = Path {
+        let path = Impairments {
             lose: Box::new(move |n, _| lost.get(n).copied().unwrap_or(false)),
             mark: Box::new(move |n, _| marked[n % marked.len()]),
-            ..Path::default()
+            ..Impairments::default()
         };
         let (run, law) = tcp(&params, Recovery::Sack, window, length, &path);
         prop_assert_eq!(law.marked, run.marked);
@@ -56,10 +56,10 @@ proptest! {
         lost in prop::collection::vec(prop::bool::weighted(0.1), 0..300),
         marked in prop::collection::vec(prop::bool::weighted(0.05), 0..300),
     ) {
-        let path = Path {
+        let path = Impairments {
             lose: Box::new(move |n, _| lost.get(n).copied().unwrap_or(false)),
             mark: Box::new(move |n, _| marked.get(n).copied().unwrap_or(false)),
-            ..Path::default()
+            ..Impairments::default()
         };
         let (without, _) = tcp(&Params::default(), Recovery::Sack, window, length, &path);
         let law = reno::Params { initial_ssthresh: Some(2.0), ..reno::Params::default() };
@@ -88,7 +88,7 @@ proptest! {
         limited_transmit: bool,
     ) {
         let losses = lost.iter().filter(|l| **l).count() as u32;
-        let path = Path {
+        let path = Impairments {
             lose: Box::new(move |n, _| lost.get(n).copied().unwrap_or(false)),
             lose_ack: Box::new(move |n| lost_acks.get(n).copied().unwrap_or(false)),
             late: Box::new(move |n| late[n % late.len()]),
@@ -108,9 +108,9 @@ proptest! {
         lost in prop::collection::vec(prop::bool::weighted(0.1), 0..400),
         delayed_acks: bool,
     ) {
-        let path = Path {
+        let path = Impairments {
             lose: Box::new(move |n, _| lost.get(n).copied().unwrap_or(false)),
-            ..Path::default()
+            ..Impairments::default()
         };
         let params = Params { delayed_acks, ..Params::default() };
         let (run, law) = tcp(&params, Recovery::Sack, window, length, &path);

@@ -1,6 +1,6 @@
 //! Losses: how each kind of recovery finds and repairs them.
 
-use super::pipe::{MODES, Noted, Path, feed, in_flight, losing, run, tcp};
+use super::pipe::{Impairments, MODES, Noted, feed, in_flight, losing, run, tcp};
 use flowstamp_laws::Time;
 use flowstamp_laws::sender::{Recovery, SenderLaw};
 use flowstamp_laws::tcp::reno::{self, NewReno, Reno, Sack};
@@ -10,7 +10,7 @@ use flowstamp_laws::transport::Params;
 fn without_loss_nothing_is_sent_twice_and_slow_start_doubles() {
     for recovery in MODES {
         let mut law = Noted::<Sack>::with(&reno::Params::default(), 2.0);
-        let run = run(&Params::default(), recovery, 126, &mut law, &Path::default());
+        let run = run(&Params::default(), recovery, 126, &mut law, &Impairments::default());
         assert_eq!((run.retransmissions, run.timeouts, run.lost), (0, 0, 0));
         // 2 + 4 + 8 + 16 + 32 + 64 = 126: six round trips of 40.1 ms and the last window's 63 packets behind the first.
         let expected = 6.0 * 40.1 + 63.0 * 0.1;
@@ -57,7 +57,7 @@ fn sack_repairs_half_a_window_within_two_round_trips_of_the_loss() {
     let (run, law) = tcp(&Params::default(), Recovery::Sack, 400.0, 3000, &losing(&seqs));
     assert_eq!((run.timeouts, run.retransmissions), (0, 100));
     assert_eq!(law.congestion.len(), 1);
-    let (clean, _) = tcp(&Params::default(), Recovery::Sack, 200.0, 3000, &Path::default());
+    let (clean, _) = tcp(&Params::default(), Recovery::Sack, 200.0, 3000, &Impairments::default());
     assert!(run.finished < clean.finished + Time::from_millis(80), "{} {}", run.finished, clean.finished);
 }
 

@@ -1,6 +1,6 @@
 //! The retransmission timer: when it runs out, and what is sent after it has.
 
-use super::pipe::{DELAY, MODES, Noted, PACKET, Path, feed, in_flight, tcp};
+use super::pipe::{DELAY, Impairments, MODES, Noted, PACKET, feed, in_flight, tcp};
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::tcp::reno::{self, Reno};
 use flowstamp_laws::transport::{AckPacket, Params, Sender};
@@ -10,9 +10,9 @@ use std::collections::{BTreeSet, VecDeque};
 #[test]
 fn a_lost_retransmission_costs_a_timeout_and_the_law_hears_of_it_once() {
     for recovery in MODES {
-        let path = Path {
+        let path = Impairments {
             lose: Box::new(|n, p| p.seq == 50 && (n < 60 || p.retransmission && n < 115)),
-            ..Path::default()
+            ..Impairments::default()
         };
         let (run, law) = tcp(&Params::default(), recovery, 40.0, 400, &path);
         assert!(run.lost >= 2);
