@@ -4,6 +4,10 @@
 //! are always tables. This small deserialiser replaces serde's buffer for tagged enums and `toml`'s values, which
 //! would make up most of the WebAssembly code that reads a scenario.
 
+mod error;
+
+pub use error::{Error, nearest};
+
 use serde::de::value::StrDeserializer;
 use serde::de::{
     self, Deserialize, DeserializeSeed, Deserializer, Error as _, Expected, IntoDeserializer, MapAccess,
@@ -66,9 +70,15 @@ impl Table {
         self.0.iter_mut().find(|(k, _)| k == key).map(|(_, value)| value)
     }
 
-    /// Sets the value under `key`.
-    pub fn insert(&mut self, key: &str, value: Value) {
-        *self.or_table(key) = value;
+    /// Sets the value under `key`, and returns the value that was there.
+    pub fn insert(&mut self, key: &str, value: Value) -> Option<Value> {
+        match self.get_mut(key) {
+            Some(old) => Some(std::mem::replace(old, value)),
+            None => {
+                self.0.push((key.to_owned(), value));
+                None
+            }
+        }
     }
 
     /// The value under `key`; inserts an empty table if there is none.
@@ -101,8 +111,8 @@ impl IntoIterator for Table {
     }
 }
 
-/// JSON's null.
-const NULL: Value = Value::Other("null");
+/// JSON's null, as messages call it.
+const NULL: Value = Value::Other("nothing");
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -119,9 +129,9 @@ impl<'de> Deserialize<'de> for Value {
                 Ok(Value::Integer(number))
             }
             fn visit_u64<E: de::Error>(self, number: u64) -> Result<Value, E> {
-                i64::try_from(number)
-                    .map(Value::Integer)
-                    .map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+                let too_large =
+                    |_| E::custom(format_args!("{number} is too large; it must be at most {}", i64::MAX));
+                i64::try_from(number).map(Value::Integer).map_err(too_large)
             }
             fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
                 Ok(Value::Float(number))
@@ -158,61 +168,6 @@ pub fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Table, A::Error> {
         }
     }
     Ok(Table(table))
-}
-
-/// A message and the key it refers to. Boxed, because every deserialised type has a result of at least this size.
-#[derive(Debug)]
-pub struct Error(Box<Wrong>);
-
-#[derive(Debug)]
-struct Wrong {
-    /// From the innermost part outwards: `.key` or `[index]`.
-    path: Vec<String>,
-    message: String,
-}
-
-impl Error {
-    // Not inlined, so that generic code does not repeat it for each type.
-    #[cold]
-    #[inline(never)]
-    fn under(mut self, key: &str) -> Self {
-        self.0.path.push(format!(".{key}"));
-        self
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn at(mut self, index: usize) -> Self {
-        self.0.path.push(format!("[{index}]"));
-        self
-    }
-
-    /// The key, such as `flows[0].rate`; empty for the whole tree.
-    #[must_use]
-    pub fn key(&self) -> String {
-        let key: String = self.0.path.iter().rev().map(String::as_str).collect();
-        key.strip_prefix('.').map_or(key.clone(), str::to_owned)
-    }
-
-    /// The message.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.0.message
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl de::Error for Error {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self(Box::new(Wrong { path: Vec::new(), message: message.to_string() }))
-    }
 }
 
 /// A deserialiser of a value.
@@ -463,26 +418,22 @@ mod tests {
         assert!(matches!(good.router, Some(RouterSpec::Xcp(params)) if params.alpha == 1.0));
         let fine = || (text("5Mbps"), vec![text("1ms")], text("xcp"));
         for (key, message, wrong) in [
-            ("rate", "integer `5`", link(Value::Integer(5), fine().1, fine().2)),
+            ("rate", "5 must be a rate", link(Value::Integer(5), fine().1, fine().2)),
             ("delays[1]", "lots", link(fine().0, vec![text("1ms"), text("lots")], fine().2)),
             (
                 "router",
-                "unknown field `omega`",
+                "unknown key `omega`",
                 link(fine().0, fine().1, table([("law", text("xcp")), ("omega", text("1"))])),
             ),
-            (
-                "router",
-                "missing field `law`",
-                link(fine().0, fine().1, table([("alpha", Value::Float(0.3))])),
-            ),
-            ("router", "unknown variant `cubic`", link(fine().0, fine().1, text("cubic"))),
-            ("", "missing field `rate`", Link::deserialize(Tree(&table([])))),
-            ("speed", "unknown field `speed`", Link::deserialize(Tree(&table([("speed", text("5Mbps"))])))),
-            ("", "sequence, expected struct Link", Link::deserialize(Tree(&Value::Array(vec![fine().0])))),
+            ("router", "`law` is missing", link(fine().0, fine().1, table([("alpha", Value::Float(0.3))]))),
+            ("router", "there is no `cubic`", link(fine().0, fine().1, text("cubic"))),
+            ("", "`rate` is missing", Link::deserialize(Tree(&table([])))),
+            ("speed", "unknown key `speed`", Link::deserialize(Tree(&table([("speed", text("5Mbps"))])))),
+            ("", "a list must be a table", Link::deserialize(Tree(&Value::Array(vec![fine().0])))),
         ] {
             let error = wrong.expect_err(message);
             assert_eq!(error.key(), key);
-            assert!(error.message().contains(message), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
         }
     }
 }

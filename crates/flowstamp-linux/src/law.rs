@@ -13,6 +13,7 @@ mod xcpb;
 
 pub use fixed::{bps, ns, q16, q32};
 pub use given::{Given, given, law_of, sender};
+pub use parameters::shown;
 pub use vcp::VcpSender;
 
 use crate::bpf::router::types;

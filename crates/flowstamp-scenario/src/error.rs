@@ -1,5 +1,6 @@
 //! The error of reading a scenario.
 
+use flowstamp_laws::tree;
 use std::fmt;
 
 /// Bad input: names the source, the key, the value and what would be right, in one line.
@@ -24,6 +25,12 @@ impl ScenarioError {
     pub fn at(mut self, source: &str) -> Self {
         source.clone_into(&mut self.source);
         self
+    }
+}
+
+impl From<tree::Error> for ScenarioError {
+    fn from(error: tree::Error) -> Self {
+        Self::new(error.key(), error.to_string())
     }
 }
 

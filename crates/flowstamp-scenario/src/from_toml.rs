@@ -4,7 +4,10 @@ use crate::error::ScenarioError;
 use flowstamp_laws::tree;
 use toml::{Table, Value};
 
-/// Reads a whole text.
+/// Reads a whole TOML text.
+///
+/// # Errors
+/// The line that is not TOML.
 pub fn tree(text: &str) -> Result<tree::Value, ScenarioError> {
     let table = text.parse::<Table>().map_err(|e| {
         let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);

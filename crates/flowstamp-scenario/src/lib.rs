@@ -22,7 +22,6 @@ mod topology;
 mod traffic;
 mod weight;
 pub mod wireless;
-mod wrong;
 
 pub use application::{
     Application, DrawnPeriods, Jitter, MessageSizes, NamedMix, NoJitter, PacketSizes, Periods, WeightedSize,
@@ -30,14 +29,15 @@ pub use application::{
 pub use capacity::{Buffer, LinkRate, VaryingRate, check_rate};
 pub use cells::{Cell, Mac, Station};
 pub use error::ScenarioError;
+#[cfg(feature = "full")]
+pub use from_toml::tree as tree_of_toml;
 pub use impairments::{BurstLoss, Delays, Detour, Impairments, LinkJitter};
-pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, with};
+pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, value_of, with};
 pub use outages::{OnFailure, Outage, Routing};
 pub use sizes::Sizes;
 pub use topology::{Dumbbell, FatTree, Graph, LeafSpine, Link, ParkingLot, Police, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Pattern, Receiver, Web};
 pub use weight::Weight;
-pub use wrong::plainly;
 
 use capacity::is_true;
 use flowstamp_laws::tree::Value;

@@ -2,9 +2,8 @@
 
 use crate::error::ScenarioError;
 use crate::rows::{matches, without_mark};
-use crate::wrong::plainly;
 use crate::{Files, Impairments, LinkRate, Loaded, Scenario, Sizes, graph_file};
-use flowstamp_laws::tree::{Tree, Value};
+use flowstamp_laws::tree::{self, Tree, Value};
 use serde::{Deserialize, de};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -89,7 +88,7 @@ pub fn read(
 }
 
 fn from_tree(tree: &Value) -> Result<Scenario, ScenarioError> {
-    Scenario::deserialize(Tree(tree)).map_err(|e| ScenarioError::new(e.key(), plainly(e.message())))
+    Ok(Scenario::deserialize(Tree(tree))?)
 }
 
 /// Returns the scenario with another value under `key`. No further file is read.
@@ -112,17 +111,13 @@ fn parse(text: &str, format: Format) -> Result<Value, ScenarioError> {
         Format::Json => match serde_json::from_str(text) {
             Ok(tree @ Value::Table(_)) => Ok(tree),
             Ok(other) => {
-                let message = de::Error::invalid_type(Tree(&other).unexpected(), &"a map");
-                Err(not_a_scenario(&message))
+                let message: tree::Error = de::Error::invalid_type(Tree(&other).unexpected(), &"a table");
+                Err(ScenarioError::new("", format!("not a scenario: {message}")))
             }
-            Err(e) if e.is_data() => Err(not_a_scenario(&e)),
+            Err(e) if e.is_data() => Err(ScenarioError::new("", format!("not a scenario: {e}"))),
             Err(e) => Err(ScenarioError::new("", format!("not JSON: {e}"))),
         },
     }
-}
-
-fn not_a_scenario(message: &serde_json::Error) -> ScenarioError {
-    ScenarioError::new("", format!("not a scenario: {}", plainly(&message.to_string())))
 }
 
 /// Removes nulls from JSON. Python's `None` means that a key is not given, and TOML has no null.
@@ -156,19 +151,20 @@ fn from_here(key: &str, value: Value) -> Value {
     }
 }
 
-#[cfg(feature = "full")]
-use crate::from_toml::value as value_of;
-
-/// Reads a value. In builds without TOML, numbers, lists and tables are JSON.
-#[cfg(not(feature = "full"))]
-fn value_of(text: &str) -> Option<Value> {
-    serde_json::from_str(text).ok()
+/// The value that `--set` gives: TOML, or JSON in builds without TOML, or else the text itself.
+#[must_use]
+pub fn value_of(text: &str) -> Value {
+    #[cfg(feature = "full")]
+    let value = crate::from_toml::value(text);
+    #[cfg(not(feature = "full"))]
+    let value = serde_json::from_str(text).ok();
+    value.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Sets `key` to `text`: TOML, or else a string. `key` is a dotted path. A group of flows is given by name or number,
+/// Sets `key` to the value in `text`. `key` is a dotted path. A group of flows is given by name or number,
 /// or several by a pattern such as `up*`.
 fn set(tree: &mut Value, key: &str, text: &str, files: FilesFrom<'_>) -> Result<(), ScenarioError> {
-    let value = value_of(text).unwrap_or_else(|| Value::String(text.to_owned()));
+    let value = value_of(text);
     let parts = parts(key)?;
     let last = parts.last().copied().unwrap_or_default();
     let value = match files {
@@ -281,7 +277,7 @@ fn read_files(
     tables: Option<Tables>,
 ) -> Result<Files, ScenarioError> {
     let mut files = Files::new();
-    let mut read = |key: &str, path: &PathBuf| {
+    let mut read = |key: &str, path: &PathBuf| -> Result<(), ScenarioError> {
         files.insert(path.clone(), text_of(key, path, from, tables)?);
         Ok(())
     };

@@ -1,7 +1,7 @@
 //! Tables in text: a line of column names, then one line per row, with commas, semicolons or tabs between values (RFC
 //! 4180, section 2, each record on one line).
 
-use crate::wrong::nearest;
+use flowstamp_laws::tree::nearest;
 use std::borrow::Cow;
 
 /// Separators of values: a comma, or those that spreadsheets write where a comma is the decimal point.

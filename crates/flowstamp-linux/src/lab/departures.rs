@@ -118,7 +118,7 @@ mod tests {
             name = "other"
             law = "cubic"
         "#;
-        toml::from_str(text).expect("a lab")
+        Lab::parse(text).expect("a lab")
     }
 
     #[test]

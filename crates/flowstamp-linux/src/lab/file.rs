@@ -8,11 +8,11 @@ use crate::refusal::Refusal;
 use flowstamp_laws::liar::Hears;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
+use flowstamp_laws::tree::{self, Table, Tree, Value};
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_laws::vcp::T_RHO;
 use flowstamp_scenario::rows::without_mark;
-use flowstamp_scenario::{Capture, Police, plainly};
-use serde::de::IntoDeserializer;
+use flowstamp_scenario::{Capture, Police, ScenarioError, tree_of_toml};
 use serde::{Deserialize, Serialize};
 use std::path::Path as FilePath;
 
@@ -79,7 +79,8 @@ pub enum Share {
 }
 
 /// The router: `law`, its parameters, `where` it runs, and how it shares the link.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Written")]
 pub struct Router {
     /// Where the law runs.
     #[serde(rename = "where")]
@@ -96,6 +97,34 @@ pub struct Router {
     /// defaults for the others.
     #[serde(skip)]
     pub sets: Vec<String>,
+}
+
+/// The router as the file has it.
+#[derive(Deserialize)]
+struct Written {
+    #[serde(rename = "where", default)]
+    place: Where,
+    share: Option<Share>,
+    police: Option<Police>,
+    #[serde(flatten)]
+    law: Value,
+}
+
+impl TryFrom<Written> for Router {
+    type Error = tree::Error;
+
+    fn try_from(Written { place, share, police, law: table }: Written) -> Result<Self, tree::Error> {
+        let mut law = RouterSpec::deserialize(Tree(&table))?;
+        let values = serde_json::json!(law);
+        let keys = if let Value::Table(table) = table { table } else { Table::default() };
+        let keys = keys.into_iter().map(|(key, _)| key).filter(|key| key != "law");
+        let sets = keys.map(|key| format!("{key}={}", law::shown(&values[&key]))).collect();
+        // The simulator would derive t_rho from the paths; hosts and routers here use the paper's value.
+        if let RouterSpec::Vcp(parameters) = &mut law {
+            parameters.t_rho.get_or_insert(T_RHO);
+        }
+        Ok(Self { place, share, police, law, sets })
+    }
 }
 
 impl Router {
@@ -157,28 +186,6 @@ impl Router {
     }
 }
 
-impl<'de> Deserialize<'de> for Router {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut table = toml::Table::deserialize(deserializer)?;
-        let place = table.remove("where").map(Where::deserialize).transpose();
-        let place = place.map_err(serde::de::Error::custom)?.unwrap_or_default();
-        let share = table.remove("share").map(Share::deserialize).transpose();
-        let share = share.map_err(serde::de::Error::custom)?;
-        let police = table.remove("police").map(Police::deserialize).transpose();
-        let police = police.map_err(|error| {
-            serde::de::Error::custom(format!("router.police: {}", plainly(&error.to_string())))
-        })?;
-        let sets = table.iter().filter(|(key, _)| *key != "law").map(|(key, value)| format!("{key}={value}"));
-        let sets = sets.collect();
-        let mut law = RouterSpec::deserialize(table).map_err(serde::de::Error::custom)?;
-        // The simulator would derive t_rho from the paths; hosts and routers here use the paper's value.
-        if let RouterSpec::Vcp(parameters) = &mut law {
-            parameters.t_rho.get_or_insert(T_RHO);
-        }
-        Ok(Self { place, share, police, law, sets })
-    }
-}
-
 /// A congestion control of hosts: one of our laws, or one of the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
@@ -210,8 +217,7 @@ impl Control {
 
     /// Whether the simulator supports it.
     fn is_simulated(self) -> bool {
-        let name: serde::de::value::StrDeserializer<'_, toml::de::Error> = self.name().into_deserializer();
-        SenderSpec::deserialize(name).is_ok()
+        SenderSpec::NAMES.contains(&self.name())
     }
 }
 
@@ -413,16 +419,16 @@ impl Lab {
             let reason = error.to_string();
             refuse(format!("cannot be read: {}", reason.split(" (os error").next().unwrap_or_default()))
         })?;
-        let text = without_mark(&text);
-        let mut lab: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
-            let line = line.map_or(String::new(), |line| format!("line {line}: "));
-            // A message may have a second line with the place in an inner table.
-            refuse(format!("{line}{}", plainly(&error.message().lines().collect::<Vec<_>>().join(" "))))
-        })?;
+        let mut lab =
+            Self::parse(&text).map_err(|e| Refusal(e.at(&path.display().to_string()).to_string()))?;
         let folder = path.parent().unwrap_or(FilePath::new("."));
         lab.path.resolve(folder, lab.duration).and_then(|()| lab.check()).map_err(refuse)?;
         Ok(lab)
+    }
+
+    /// Reads the text of a file, and checks nothing but the types.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        Ok(Self::deserialize(Tree(&tree_of_toml(without_mark(text))?))?)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -559,8 +565,8 @@ mod tests {
     }
 
     fn refusal(text: &str) -> String {
-        match toml::from_str::<Lab>(text) {
-            Err(error) => plainly(error.message()),
+        match Lab::parse(text) {
+            Err(error) => format!("{}: {}", error.key, error.message),
             Ok(mut lab) => lab
                 .path
                 .resolve(FilePath::new("/nowhere"), lab.duration)
@@ -587,7 +593,7 @@ mod tests {
             LAB.replace("\"10Mbps\"", steps).replace("law = \"rcp\"\n        eta = 0.9", "law = \"xcp-b\"");
         for text in [text.clone(), text.replace("\"path\"", "\"bpf\"")] {
             let text = text.replace("law = \"rcp\"", "law = \"xcp\"");
-            let mut lab: Lab = toml::from_str(&text).expect("a lab");
+            let mut lab = Lab::parse(&text).expect("a lab");
             lab.path.resolve(FilePath::new("."), lab.duration).expect("rates");
             lab.check().expect("a good one");
             // Each rate for half of the time; the buffer is 50 ms of the mean.
@@ -602,7 +608,7 @@ mod tests {
 
     #[test]
     fn the_file_becomes_a_scenario_that_the_simulator_takes() {
-        let lab: Lab = toml::from_str(LAB).expect("a lab");
+        let lab = Lab::parse(LAB).expect("a lab");
         lab.check().expect("a good one");
         assert_eq!(lab.path.buffer_bytes(), 62_500);
         let scenario = toml::to_string(&lab.scenario().expect("a scenario")).expect("TOML");
@@ -615,7 +621,7 @@ mod tests {
     #[test]
     fn the_simulators_router_is_the_one_that_runs() {
         let router = |text: &str| {
-            let lab: Lab = toml::from_str(text).expect("a lab");
+            let lab = Lab::parse(text).expect("a lab");
             lab.check().expect("a good one");
             (lab.router.sets.clone(), lab.scenario().expect("a scenario")["dumbbell"]["router"].clone())
         };
@@ -637,7 +643,7 @@ mod tests {
     #[test]
     fn a_shared_link_is_one_in_the_simulator_too() {
         let text = LAB.replace("where = \"path\"", "where = \"bpf\"\nshare = \"htb\"");
-        let lab: Lab = toml::from_str(&text).expect("a lab");
+        let lab = Lab::parse(&text).expect("a lab");
         lab.check().expect("a good one");
         let scenario = lab.scenario().expect("a scenario");
         assert_eq!(scenario["dumbbell"]["share"], "wfq");
@@ -716,7 +722,7 @@ mod tests {
             (
                 "where = \"path\"",
                 "where = \"bpf\"\npolice = { havy = 1 }",
-                "router.police: unknown key `havy`",
+                "router.police.havy: unknown key `havy`; did you mean `heavy`?",
             ),
             (
                 "where = \"path\"",

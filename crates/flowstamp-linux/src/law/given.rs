@@ -4,63 +4,54 @@ use super::{Law, ROUTERS, VcpSender, router_named, vcp};
 use crate::refusal::Refusal;
 use flowstamp_laws::Time;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
-use flowstamp_scenario::plainly;
-use serde::Deserialize;
-use toml::{Table, Value};
+use flowstamp_laws::tree::{Error, Table, Tree, Value};
+use flowstamp_scenario::value_of;
+use serde::de::DeserializeOwned;
 
 /// The kernel's law for the registry's.
 pub fn law_of(spec: &RouterSpec) -> Result<&'static Law, Refusal> {
-    let table = Table::try_from(spec).unwrap_or_default();
-    let name = table.get("law").and_then(Value::as_str).unwrap_or_default();
+    let name = spec.name();
     router_named(name).ok_or_else(|| {
         let there: Vec<_> = ROUTERS.iter().map(|law| law.name).collect();
         Refusal(format!("router: Linux has no law {name:?}; it has {}", there.join(", ")))
     })
 }
 
-/// Parses a value as TOML, or else takes it as a string, like a scenario's `--set`.
-fn value_of(text: &str) -> Value {
-    format!("v = {text}")
-        .parse::<Table>()
-        .ok()
-        .filter(|table| table.len() == 1)
-        .and_then(|mut table| table.remove("v"))
-        .unwrap_or_else(|| Value::String(text.to_owned()))
+/// The law with these parameters.
+fn spec<S: DeserializeOwned>(law: &Law, mut parameters: Table) -> Result<S, Error> {
+    parameters.insert("law", Value::String(law.name.to_owned()));
+    S::deserialize(Tree(&Value::Table(parameters)))
 }
 
-fn spec(law: &Law, mut table: Table) -> Result<RouterSpec, toml::de::Error> {
-    table.insert("law".to_owned(), Value::String(law.name.to_owned()));
-    RouterSpec::deserialize(table)
-}
-
-/// Splits the `KEY=VALUE` of a `--set`.
-fn pair<'a>(set: &'a str, example: &str) -> Result<(&'a str, Value), Refusal> {
-    let refuse = |what: &str| Refusal(format!("--set {set}: {what}"));
-    let (key, text) =
-        set.split_once('=').ok_or_else(|| refuse(&format!("it must be KEY=VALUE, such as {example}")))?;
-    if key == "law" {
-        return Err(refuse("the law is --law's"));
+/// The parameters of the law that `--set` gives. `example` is a pair that would be right.
+fn parameters<S: DeserializeOwned>(law: &Law, sets: &[String], example: &str) -> Result<Table, Refusal> {
+    let mut all = Table::default();
+    for set in sets {
+        let refuse = |what: String| Refusal(format!("--set {set}: {what}"));
+        let (key, text) =
+            set.split_once('=').ok_or_else(|| refuse(format!("it must be KEY=VALUE, such as {example}")))?;
+        if key == "law" {
+            return Err(refuse("the law is --law's".to_owned()));
+        }
+        let value = value_of(text);
+        // Checks each key alone, so that the error can name it.
+        let alone = Table::from_iter([(key.to_owned(), value.clone())]);
+        spec::<S>(law, alone).map_err(|error| refuse(error.to_string()))?;
+        if all.insert(key, value).is_some() {
+            return Err(refuse("it is there twice".to_owned()));
+        }
     }
-    Ok((key, value_of(text)))
+    Ok(all)
 }
 
 /// The sender's parameters from `host enable --set`, as hosts implement them.
 pub fn sender(law: &Law, sets: &[String]) -> Result<VcpSender, Refusal> {
-    let mut all = Table::from_iter([("law".to_owned(), Value::String(law.name.to_owned()))]);
-    for set in sets {
-        let (key, value) = pair(set, "weight=2")?;
-        if law.name != vcp::LAW.name {
-            return Err(Refusal(format!("--set {set}: hosts have no parameters of {}'s senders", law.name)));
-        }
-        if all.insert(key.to_owned(), value).is_some() {
-            return Err(Refusal(format!("--set {set}: it is there twice")));
-        }
-        let text = |error: toml::de::Error| Refusal(format!("--set {set}: {}", plainly(error.message())));
-        SenderSpec::deserialize(all.clone()).map_err(text)?;
-    }
-    let spec =
-        SenderSpec::deserialize(all).map_err(|e| Refusal(format!("--set: {}", plainly(e.message()))))?;
     let name = law.name;
+    if let Some(set) = sets.first().filter(|_| name != vcp::LAW.name) {
+        return Err(Refusal(format!("--set {set}: hosts have no parameters of {name}'s senders")));
+    }
+    let all = parameters::<SenderSpec>(law, sets, "weight=2")?;
+    let spec: SenderSpec = spec(law, all).map_err(|error| Refusal(format!("--set: {error}")))?;
     spec.check().map_err(|(key, what)| Refusal(format!("{name} parameter `{key}` {what}")))?;
     if let SenderSpec::Vcp(parameters) = spec {
         vcp::sender(&parameters)
@@ -94,17 +85,7 @@ pub fn given(
             format!("--eta {eta}: it is a share of the rate, which {} does not know; leave it out", law.name);
         return Err(Refusal(text));
     }
-    let mut all = Table::new();
-    for set in sets {
-        let refuse = |what: &str| Refusal(format!("--set {set}: {what}"));
-        let (key, value) = pair(set, "alpha=0.4")?;
-        // Checks each key alone, so that the error can name it.
-        let alone = Table::from_iter([(key.to_owned(), value.clone())]);
-        spec(law, alone).map_err(|error| refuse(&plainly(error.message())))?;
-        if all.insert(key.to_owned(), value).is_some() {
-            return Err(refuse("it is there twice"));
-        }
-    }
+    let mut all = parameters::<RouterSpec>(law, sets, "alpha=0.4")?;
     let options = [
         ("eta", eta.map(Value::Float)),
         ("min_interval", min_interval.map(|time| Value::String(time.to_string()))),
@@ -112,14 +93,16 @@ pub fn given(
     for (option, value) in options {
         let key = law.options.iter().find(|(its, _)| *its == option).map(|(_, key)| *key);
         let (Some(key), Some(value)) = (key, value) else { continue };
-        if all.insert(key.to_owned(), value).is_some() {
+        if all.insert(key, value).is_some() {
             let option = option.replace('_', "-");
             return Err(Refusal(format!("--{option} is {}'s {key}: say it once", law.name)));
         }
     }
     for (key, value) in law.defaults {
-        all.entry(*key).or_insert_with(|| value_of(value));
+        if all.get(key).is_none() {
+            all.insert(key, value_of(value));
+        }
     }
-    let spec = spec(law, all).map_err(|error| Refusal(format!("--set: {}", plainly(error.message()))))?;
+    let spec = spec(law, all).map_err(|error| Refusal(format!("--set: {error}")))?;
     Ok(Given { spec, eta: eta.unwrap_or(ETA), min_interval: min_interval.unwrap_or(MIN_INTERVAL) })
 }

@@ -15,7 +15,7 @@ pub const RTT: [Time; 2] = [Time::from_micros(10), Time::from_secs(20)];
 pub const BOUND: [f64; 2] = [1.0, 1000.0];
 
 /// Formats a value as in a scenario.
-fn shown(value: impl Serialize) -> String {
+pub fn shown(value: impl Serialize) -> String {
     match serde_json::to_value(value).unwrap_or_default() {
         serde_json::Value::String(text) => text,
         serde_json::Value::Null => "unset".to_owned(),

@@ -1,0 +1,181 @@
+//! The error of a tree that does not fit its type, in the words of the person who writes the file, without names of
+//! Rust types.
+
+use serde::de::{self, Expected, Unexpected};
+use std::fmt;
+
+/// Beginning of the message for an unknown name, which another build may know.
+const NONE: &str = if cfg!(feature = "full") { "there is no " } else { "this build has no " };
+
+/// A message and the key it refers to. Boxed, because every deserialised type has a result of at least this size.
+#[derive(Debug)]
+pub struct Error(Box<Wrong>);
+
+#[derive(Debug)]
+struct Wrong {
+    /// From the innermost part outwards: `.key` or `[index]`.
+    path: Vec<String>,
+    message: String,
+}
+
+impl Error {
+    // Not inlined, so that generic code does not repeat it for each type.
+    #[cold]
+    #[inline(never)]
+    fn new(message: String) -> Self {
+        Self(Box::new(Wrong { path: Vec::new(), message }))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn under(mut self, key: &str) -> Self {
+        self.0.path.push(format!(".{key}"));
+        self
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn at(mut self, index: usize) -> Self {
+        self.0.path.push(format!("[{index}]"));
+        self
+    }
+
+    /// The key, such as `flows[0].rate`; empty for the whole tree.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let key: String = self.0.path.iter().rev().map(String::as_str).collect();
+        key.strip_prefix('.').map_or(key.clone(), str::to_owned)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl de::Error for Error {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(message.to_string())
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new(format!("{} must be {}", shown(found), right(expected)))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+
+    fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
+        Self::new(format!("a list of {length} must be {}", right(expected)))
+    }
+
+    fn unknown_variant(name: &str, known: &'static [&'static str]) -> Self {
+        Self::new(unknown(NONE, name, known))
+    }
+
+    fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
+        Self::new(unknown("unknown key ", name, known))
+    }
+
+    fn missing_field(key: &'static str) -> Self {
+        Self::new(format!("`{key}` is missing"))
+    }
+}
+
+/// The wrong value as it is written, or its kind.
+fn shown(found: Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Bool(value) => value.to_string(),
+        Unexpected::Unsigned(value) => value.to_string(),
+        Unexpected::Signed(value) => value.to_string(),
+        Unexpected::Float(value) => format!("{value:?}"),
+        Unexpected::Str(value) => format!("{value:?}"),
+        Unexpected::Unit | Unexpected::Option => "nothing".to_owned(),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Map => "a table".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// What would be right, where serde names a Rust type.
+fn right(expected: &dyn Expected) -> String {
+    let expected = expected.to_string();
+    let plain = match expected.as_str() {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" | "u128" | "i64" => "a whole number",
+        "f64" | "f32" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        _ if expected.starts_with("struct ") || expected.starts_with("internally tagged enum ") => "a table",
+        _ if expected.starts_with("enum ") => "one of its names",
+        _ => return expected.replacen("a tuple of size ", "a list of ", 1),
+    };
+    plain.to_owned()
+}
+
+/// The message for an unknown name. The known name that is nearest to it comes first.
+fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    let near = nearest(name, known).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    match known {
+        [] => format!("{what}`{name}`"),
+        [only] => format!("{what}`{name}`; {near}there is `{only}`"),
+        _ => format!("{what}`{name}`; {near}there are `{}`", known.join("`, `")),
+    }
+}
+
+/// The name most similar to `text`, if one is similar: at most one letter in three differs.
+#[must_use]
+pub fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
+    let distance = |name: &&&str| strsim::damerau_levenshtein(text, name);
+    let name = names.iter().filter(|_| text.len() < 100).min_by_key(distance)?;
+    (distance(&name) * 3 <= name.len().max(text.len())).then_some(*name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::Error as _;
+
+    #[test]
+    fn messages_are_in_plain_words() {
+        let wrong = |found, expected: &str| Error::invalid_type(found, &expected).to_string();
+        for (message, plain) in [
+            (wrong(Unexpected::Str("a"), "u32"), "\"a\" must be a whole number from 0 to 4294967295"),
+            (wrong(Unexpected::Signed(-1), "u32"), "-1 must be a whole number from 0 to 4294967295"),
+            (wrong(Unexpected::Float(1.5), "u64"), "1.5 must be a whole number"),
+            (wrong(Unexpected::Float(2.0), "u64"), "2.0 must be a whole number"),
+            (wrong(Unexpected::Bool(true), "f64"), "true must be a number"),
+            (wrong(Unexpected::Map, "a string"), "a table must be a string"),
+            (wrong(Unexpected::Seq, "struct Dumbbell"), "a list must be a table"),
+            (wrong(Unexpected::Other("nothing"), "a sequence"), "nothing must be a list"),
+            (wrong(Unexpected::Signed(1), "a rate such as \"1Mbps\""), "1 must be a rate such as \"1Mbps\""),
+            (wrong(Unexpected::Str("0s"), "a tuple of size 2"), "\"0s\" must be a list of 2"),
+            (Error::invalid_length(1, &"a tuple of size 2").to_string(), "a list of 1 must be a list of 2"),
+            (
+                Error::unknown_variant("xcpp", &["xcp", "rcp"]).to_string(),
+                "there is no `xcpp`; did you mean `xcp`? there are `xcp`, `rcp`",
+            ),
+            (
+                Error::unknown_variant("moon", &["bpf", "path"]).to_string(),
+                "there is no `moon`; there are `bpf`, `path`",
+            ),
+            (
+                Error::unknown_field("cuont", &["count", "rate"]).to_string(),
+                "unknown key `cuont`; did you mean `count`? there are `count`, `rate`",
+            ),
+            (Error::unknown_field("x", &["price"]).to_string(), "unknown key `x`; there is `price`"),
+            (Error::unknown_field("x", &[]).to_string(), "unknown key `x`"),
+            (Error::missing_field("rate").to_string(), "`rate` is missing"),
+            (Error::custom("a rate has its unit").to_string(), "a rate has its unit"),
+        ] {
+            assert_eq!(message, plain);
+        }
+    }
+}
