@@ -232,6 +232,35 @@ def test_every_arrow_reader_reads_the_tables(results: fs.Results) -> None:
     assert wanted["value"].to_list() == results.series("link", "bottleneck", "queue_bytes")[1].tolist()
 
 
+def test_a_table_is_read_by_columns_rows_and_frames(results: fs.Results, tmp_path: Path) -> None:
+    results.write(tmp_path)
+    for flows in (results.flows, fs.load_results(tmp_path).flows):
+        assert flows["group"] == ["xcp"] * 3
+        assert flows["delivered_bytes"].sum() == sum(flows.column("delivered_bytes")) > 0
+        assert np.isnan(flows["fct_s"]).all()
+        assert [row["flow"] for row in flows] == flows.column("flow") == [0, 1, 2]
+        assert [row["fct_s"] for row in flows] == [None] * 3
+        for frame in (flows.to_pandas(), pd.DataFrame(flows)):
+            assert list(frame.columns) == flows.column_names
+            assert frame["goodput_bps"].to_list() == flows.column("goodput_bps")
+            assert frame["fct_s"].isna().all()
+        assert flows.to_polars().equals(pl.DataFrame(results.flows))
+        assert repr(flows).splitlines()[0].startswith("flow  group  index  law")
+        assert repr(flows).splitlines()[1].split()[:4] == ["0", "xcp", "0", "xcp"]
+        assert repr(flows).endswith(f"3 rows, {len(flows.column_names)} columns")
+
+
+def test_a_file_that_is_no_table_is_named(results: fs.Results, tmp_path: Path) -> None:
+    results.write(tmp_path)
+    pl.DataFrame({"at": [True]}).write_parquet(tmp_path / "delays.parquet")
+    (tmp_path / "flows.parquet").write_bytes((tmp_path / "flows.parquet").read_bytes()[:-9])
+    loaded = fs.load_results(tmp_path)
+    with pytest.raises(fs.ResultsError, match=r"flows\.parquet: is not a table of a run"):
+        _ = loaded.flows
+    with pytest.raises(fs.ResultsError, match='column "at" is of type BOOLEAN'):
+        _ = loaded.delays
+
+
 def test_a_folder_holds_the_same_results(results: fs.Results, tmp_path: Path) -> None:
     paths = results.write(tmp_path / "run")
     assert all(path.is_file() for path in paths)

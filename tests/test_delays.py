@@ -71,7 +71,6 @@ def test_curves_are_the_percentiles_of_the_summary(results: fs.Results) -> None:
 
 
 def test_a_folder_has_them(results: fs.Results, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="needs pyarrow; install flowstamp[pandas]")
     results.write(tmp_path)
     read = fs.load_results(tmp_path).delays
     assert read.column_names == results.delays.column_names

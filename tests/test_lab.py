@@ -37,7 +37,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_lab_and_its_simulation_are_compared(folder: Path) -> None:
-    pytest.importorskip("pyarrow")
     measured = lab.load(folder)
     simulated = lab.simulate(measured)
     comparison = lab.Comparison(measured, simulated)
@@ -50,7 +49,6 @@ def test_a_lab_and_its_simulation_are_compared(folder: Path) -> None:
 
 
 def test_an_invalid_run_has_an_exit_code_of_its_own(folder: Path) -> None:
-    pytest.importorskip("pyarrow")
     measured = lab.Measured(results.load(folder), folder, "the machine was busy")
     comparison = lab.Comparison(measured, measured.results)
     assert lab.exit_code(comparison) == lab.EXIT_INVALID

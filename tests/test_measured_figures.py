@@ -125,7 +125,6 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
 
 
 def test_a_lab_is_measured_beside_the_simulator(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyarrow")
     stand.program(LEAVE.format("valid"))
     code, figure = stand.figure(capsys, fast=True)
     assert (code, [claim["holds"] for claim in figure["claims"]]) == (0, [True, True])
@@ -152,7 +151,6 @@ def test_flows_that_left_fail_the_claim(stand: Stand, capsys: pytest.CaptureFixt
 
 
 def test_a_run_that_stays_invalid_neither_passes_nor_fails(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyarrow")
     stand.program(LEAVE.format("late") + "; exit 3")
     code, figure = stand.figure(capsys)
     assert (code, figure["status"], stand.runs) == (0, "invalid", 2)
@@ -162,7 +160,6 @@ def test_a_run_that_stays_invalid_neither_passes_nor_fails(stand: Stand, capsys:
 
 
 def test_an_invalid_run_is_done_once_more(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyarrow")
     again = f"if [ $(wc -l < $here/runs) = 1 ]; then {LEAVE.format('late')}; exit 3; fi; {LEAVE.format('valid')}"
     stand.program(again)
     code, figure = stand.figure(capsys)
@@ -171,7 +168,6 @@ def test_an_invalid_run_is_done_once_more(stand: Stand, capsys: pytest.CaptureFi
 
 
 def test_what_the_machine_lacks_is_skipped(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyarrow")
     stand.program('echo "flowstamp: this kernel has no BTF" >&2; exit 2')
     code, figure = stand.figure(capsys)
     assert (code, figure["status"], figure["reason"]) == (0, "skipped", "this kernel has no BTF")
@@ -185,7 +181,6 @@ def test_what_the_machine_lacks_is_skipped(stand: Stand, capsys: pytest.CaptureF
 def test_without_the_program_it_is_skipped(
     stand: Stand, named: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("pyarrow")
     monkeypatch.setattr(linux, "program", lambda: named)
     code, figure = stand.figure(capsys)
     assert (code, figure["status"]) == (0, "skipped")
@@ -193,14 +188,12 @@ def test_without_the_program_it_is_skipped(
 
 
 def test_an_application_that_fails_fails_the_figure(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyarrow")
     stand.program('echo "flowstamp: long.0: its program failed" >&2; exit 1')
     code, figure = stand.figure(capsys)
     assert (code, [claim["holds"] for claim in figure["claims"]]) == (1, [False, False])
 
 
 def test_a_lab_that_is_none_is_bad_input(stand: Stand) -> None:
-    pytest.importorskip("pyarrow")
     stand.program("exit 0", check='echo "flowstamp: path.rate is 20; it must be a rate with its unit" >&2; exit 2')
     with pytest.raises(FigureError, match=r"L1\.toml: lab, run lab: path\.rate is 20"):
         cli_figure(["L1"], out=stand.folder / "out", directory=stand.folder / "figures")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flowstamp import stability, theory
+    from flowstamp._flowstamp import Table
     from flowstamp.errors import (
         FlowstampError,
         OutputError,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         TheoryError,
     )
     from flowstamp.fct import fct_slowdown
-    from flowstamp.results import Results, Table
+    from flowstamp.results import Results
     from flowstamp.results import load as load_results
     from flowstamp.scenario import (
         Scenario,
@@ -88,7 +89,7 @@ _HOME = {
     "ScenarioWarning": "errors",
     "TheoryError": "errors",
     "Results": "results",
-    "Table": "results",
+    "Table": "_flowstamp",
     "load_results": "results",
     "Scenario": "scenario",
     "dumbbell": "scenario",

@@ -1,7 +1,10 @@
 """The native module: runs scenarios, holds results, computes the ideals. It has only glue; the other modules are the typed interface."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
+
+import pandas
+import polars
 
 __version__: str
 
@@ -16,17 +19,35 @@ class TheoryError(ValueError):
 
 @final
 class Table:
-    """A table of results for any Arrow consumer (pandas, polars, pyarrow, duckdb), through the PyCapsule interface."""
+    """A table of results. `table["goodput_bps"]` is a column, `for row in table` has the rows as dictionaries.
+
+    Any Arrow consumer (polars, pyarrow, DuckDB, pandas from 3.0 on) reads it through the PyCapsule interface.
+    """
 
     def __new__(cls, columns: Sequence[tuple[str, Sequence[int] | Sequence[float] | Sequence[str]]]) -> Table:
         """Makes a table from columns of equal length: integers, floats or strings."""
+    @staticmethod
+    def from_parquet(data: bytes) -> Table:
+        """Reads a table that a run, a lab or `parquet` wrote. Raises `ValueError` for anything else."""
+    def __getitem__(self, name: str) -> Any:
+        """Returns a column of numbers as a float64 array, NaN where a value is missing, and one of strings as a list."""
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Iterates over the rows as dictionaries, with None where a value is missing."""
+    def __len__(self) -> int: ...
+    def to_pandas(self) -> pandas.DataFrame:
+        """Returns a pandas frame: strings as categories, NaN where a value is missing. Needs flowstamp[pandas]."""
+    def to_polars(self) -> polars.DataFrame:
+        """Returns a polars frame. Needs flowstamp[polars]."""
     def parquet(self, notes: Sequence[tuple[str, str]] = ()) -> bytes:
         """Returns the table as a Parquet file, with `notes` as key-value metadata."""
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Returns the table as an Arrow stream (PyCapsule interface)."""
     @property
-    def num_rows(self) -> int: ...
+    def num_rows(self) -> int:
+        """Number of rows."""
     @property
-    def column_names(self) -> list[str]: ...
+    def column_names(self) -> list[str]:
+        """Names of the columns."""
     def column(self, name: str) -> list[Any]:
         """Returns one column as a list (floats, ints, strings or None)."""
     def numbers(self, name: str) -> bytes:

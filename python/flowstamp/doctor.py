@@ -14,7 +14,7 @@ from typing import Any
 from flowstamp import _flowstamp, linux, machine
 
 CORE = ("numpy", "matplotlib", "msgspec", "typer", "rich")
-EXTRAS = {"pandas": "pandas", "pyarrow": "pandas", "polars": "polars", "distributed": "dask"}
+EXTRAS = {"pandas": "pandas", "polars": "polars", "distributed": "dask"}
 """Optional packages, and the extra that installs each."""
 
 TOOLS = {

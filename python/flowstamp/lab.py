@@ -8,7 +8,6 @@ folder and draws it beside a simulation. Claims about labs are in `figures/`.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
 import signal
 import subprocess
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowstamp import linux
 from flowstamp import results as stored
-from flowstamp.errors import FlowstampError, MissingPackageError, ScenarioError, UsageError, one_line
+from flowstamp.errors import FlowstampError, ScenarioError, UsageError, one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -133,12 +132,9 @@ def against_simulator(lab: str | Path, out: str | Path, *, seed: int | None = No
     """Runs a lab and its simulation and writes both into `out`.
 
     `out` gets the folders `lab` and `sim`, the picture `compare`, and the picture `rate` if the router law assigns one.
-    Raises `MissingPackageError` without pyarrow.
     """
     from flowstamp import plot
 
-    if importlib.util.find_spec("pyarrow") is None:
-        raise MissingPackageError("--against sim reads a lab's tables, which needs pyarrow; install flowstamp[pandas]")
     folder = Path(out)
     measured = run(lab, folder / "lab", seed=seed, lab_id=lab_id)
     simulated = simulate(measured)

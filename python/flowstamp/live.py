@@ -19,7 +19,7 @@ from flowstamp.results import Results
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from flowstamp.results import Table
+    from flowstamp._flowstamp import Table
     from flowstamp.scenario import Scenario
     from flowstamp.simulation import Simulation
 

@@ -11,18 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from flowstamp import overview
+from flowstamp import frames, overview
 from flowstamp.errors import FlowstampError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from flowstamp.results import Results, Table
+    from flowstamp._flowstamp import Table
+    from flowstamp.results import Results
     from flowstamp.scenario import Scenario
     from flowstamp.sweeps import Sweep
-
-ROWS = 10
-"""Number of rows shown of a table, half from its start and half from its end."""
 
 
 def scenario(shown: Scenario) -> str:
@@ -85,13 +83,7 @@ def sweep_png(shown: Sweep) -> bytes | None:
 
 def table(shown: Table) -> str:
     """Returns the first and last rows of a table as HTML."""
-    count, names = shown.num_rows, shown.column_names
-    columns = [shown.column(name) for name in names]
-    numbers = range(count) if count <= ROWS else [*range(ROWS // 2), *range(count - ROWS // 2, count)]
-    rows = [[_value(column[row]) for column in columns] for row in numbers]
-    if count > ROWS:
-        rows.insert(ROWS // 2, ["..."] * len(names))
-    return _table(names, rows) + f"<p>{count} rows, {len(names)} columns</p>"
+    return _table(shown.column_names, frames.shown(shown)) + f"<p>{frames.size(shown)}</p>"
 
 
 def _png(draw: Any) -> bytes | None:

@@ -22,7 +22,7 @@ from flowstamp.files import write_whole
 from flowstamp.results import FOLDER_FILES, Results, RunFolder
 
 if TYPE_CHECKING:
-    from flowstamp.results import Table
+    from flowstamp._flowstamp import Table
 
 Column = tuple[str, Sequence[int] | Sequence[float] | Sequence[str]]
 
@@ -100,10 +100,10 @@ class _Point(RunFolder):
     def manifest_json(self) -> str:
         return self._manifest
 
-    def _table(self, name: str, words: list[str]) -> Table:
+    def _table(self, name: str) -> Table:
         if not self._folder.is_dir():
             raise ResultsError(
                 f"{self._folder}.parquet: a point of a sweep is kept without series and flows; ask for its tables"
                 " (tables=True, --tables)"
             )
-        return super()._table(name, words)
+        return super()._table(name)

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict, cast
 
-from flowstamp.errors import MissingPackageError, ResultsError, translated
+from flowstamp._flowstamp import Table
+from flowstamp.errors import ResultsError, translated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -251,30 +252,6 @@ class GroupSummary(TypedDict):
     """Check of Little's law after warm-up; None for groups without web flows."""
 
 
-class Table(Protocol):
-    """A table for any Arrow consumer, for example `pandas.DataFrame.from_arrow(t)` or `polars.DataFrame(t)`."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The table as an Arrow stream (PyCapsule interface)."""
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows."""
-
-    @property
-    def column_names(self) -> list[str]:
-        """Names of the columns."""
-
-    def column(self, name: str) -> list[Any]:
-        """One column as a list."""
-
-    def numbers(self, name: str) -> bytes:
-        """Returns a numeric column as a native float64 buffer for `numpy.frombuffer`; missing values are NaN."""
-
-    def words(self, name: str) -> tuple[bytes, list[str]]:
-        """Returns a text column dictionary-encoded: a native int32 buffer of indices, and the list of words."""
-
-
 class _Source(Protocol):
     """Source of results: `_flowstamp.Run` or a folder."""
 
@@ -422,50 +399,11 @@ class Results:
         return f"<Results of {name}: {self.summary['duration_s']:g} s, {len(self.groups)} groups; {links}>"
 
 
-class _Columns:
-    """Adapts a pyarrow table to the `Table` interface."""
-
-    def __init__(self, table: Any) -> None:
-        self._table = table
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._table.__arrow_c_stream__(requested_schema)
-
-    @property
-    def num_rows(self) -> int:
-        return int(self._table.num_rows)
-
-    @property
-    def column_names(self) -> list[str]:
-        return list(self._table.column_names)
-
-    def column(self, name: str) -> list[Any]:
-        values: list[Any] = self._table.column(name).to_pylist()
-        return values
-
-    def numbers(self, name: str) -> bytes:
-        import numpy as np
-
-        return np.array(self.column(name), np.float64).tobytes()
-
-    def words(self, name: str) -> tuple[bytes, list[str]]:
-        import numpy as np
-
-        known: dict[str, int] = {}
-        codes = [known.setdefault(word, len(known)) for word in self.column(name)]
-        return np.array(codes, np.int32).tobytes(), list(known)
-
-    def _repr_html_(self) -> str:
-        from flowstamp import notebook
-
-        return notebook.table(self)
-
-
 FOLDER_FILES = ("manifest.json", "summary.json", "series.parquet", "flows.parquet", "delays.parquet")
 
 
 class RunFolder:
-    """Reads results from a run's folder. Reading tables needs pyarrow."""
+    """Reads results from a run's folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -486,36 +424,26 @@ class RunFolder:
         """Returns the file unchanged."""
         return self._bytes("manifest.json").decode()
 
-    def _table(self, name: str, words: list[str]) -> Table:
+    def _table(self, name: str) -> Table:
         try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise MissingPackageError(
-                "reading a run's tables needs pyarrow; install flowstamp[pandas], or read the files with polars"
-            ) from None
-        data = self._bytes(name)
-        try:
-            return _Columns(parquet.read_table(pyarrow.BufferReader(data), read_dictionary=words))
-        except OSError as error:  # pyarrow raises OSError or ArrowInvalid for a file that is not Parquet
-            raise ResultsError(f"{self._folder / name}: cannot be read: {error.strerror or _NO_PARQUET}") from None
-        except pyarrow.ArrowInvalid:
-            raise ResultsError(f"{self._folder / name}: cannot be read: {_NO_PARQUET}") from None
+            return Table.from_parquet(self._bytes(name))
+        except ValueError as error:
+            raise ResultsError(f"{self._folder / name}: is not a table of a run: {error}") from None
 
     @cached_property
     def series(self) -> Table:
         """`series.parquet`."""
-        return self._table("series.parquet", ["kind", "name", "metric"])
+        return self._table("series.parquet")
 
     @cached_property
     def flows(self) -> Table:
         """`flows.parquet`."""
-        return self._table("flows.parquet", ["group", "law"])
+        return self._table("flows.parquet")
 
     @cached_property
     def delays(self) -> Table:
         """`delays.parquet`; labs do not have it."""
-        return self._table("delays.parquet", ["kind", "name"])
+        return self._table("delays.parquet")
 
     @cached_property
     def _points(self) -> dict[tuple[str, str, str], tuple[list[float], list[float]]]:
@@ -533,9 +461,6 @@ class RunFolder:
 
         times, values = self._points.get((kind, name, metric), ([], []))
         return array("d", times).tobytes(), array("d", values).tobytes()
-
-
-_NO_PARQUET = "not a Parquet file"
 
 
 class _Carried(RunFolder):
@@ -565,7 +490,7 @@ def carried(files: Mapping[str, bytes]) -> RunFolder:
 
 
 def load(folder: str | Path) -> Results:
-    """Loads results from a run's folder. Reads the summary at once and each table at first use; tables need pyarrow.
+    """Loads results from a run's folder. Reads the summary at once and each table at first use.
 
     Raises `ResultsError` if `summary.json` is missing or malformed.
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from flowstamp import _flowstamp
-    from flowstamp.results import Table
+    from flowstamp._flowstamp import Table
 
 
 class Simulation:

@@ -27,10 +27,12 @@ from flowstamp.scenario import Progress, Scenario, plain
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas
+    import polars
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from flowstamp.results import Table
+    from flowstamp._flowstamp import Table
 
 SEED = "seed"
 KINDS = ("link", "group", "total")
@@ -81,7 +83,7 @@ def run_many(
 
 @dataclass(frozen=True)
 class Sweep:
-    """Results over a grid. Also an Arrow table: `polars.DataFrame(s)`, `pandas.DataFrame.from_arrow(s)`."""
+    """Results over a grid. `to_pandas()` and `to_polars()` give frames."""
 
     keys: tuple[str, ...]
     """Varied keys: those of the grid, and `seed` if seeds were given."""
@@ -122,6 +124,14 @@ class Sweep:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The table as an Arrow stream (PyCapsule interface)."""
         return self.table.__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Returns `table` as a pandas frame. Needs flowstamp[pandas]."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """Returns `table` as a polars frame. Needs flowstamp[polars]."""
+        return self.table.to_polars()
 
     def to_xarray(self) -> Any:
         """Returns an `xarray.Dataset` with one dimension per key, named as in `table`, and one variable per metric.

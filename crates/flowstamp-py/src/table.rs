@@ -7,13 +7,17 @@ use arrow_array::{
     Array, ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator,
 };
 use flowstamp_sim::output;
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A table of results.
+/// A table of results. `table["goodput_bps"]` is a column: an array of floats, NaN where a value is missing, or a list of strings.
+/// `for row in table` has the rows as dictionaries.
+///
+/// Any Arrow consumer (polars, pyarrow, DuckDB, pandas from 3.0 on) reads it through the PyCapsule interface.
 #[pyclass(frozen, module = "flowstamp._flowstamp")]
 pub struct Table {
     batch: RecordBatch,
@@ -22,6 +26,15 @@ pub struct Table {
 impl Table {
     pub fn new(batch: RecordBatch) -> Self {
         Self { batch }
+    }
+
+    /// Calls a function of the Python module that shows and converts tables.
+    fn in_python<'py>(
+        table: &Bound<'py, Self>,
+        function: &str,
+        arguments: impl PyCallArgs<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        table.py().import("flowstamp.frames")?.call_method1(function, arguments)
     }
 
     fn named(&self, name: &str) -> PyResult<&ArrayRef> {
@@ -60,6 +73,13 @@ impl Table {
         batch.map(Self::new).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
+    /// Reads a table that a run, a lab or [`Table::parquet`] wrote.
+    #[staticmethod]
+    fn from_parquet(bytes: &[u8]) -> PyResult<Self> {
+        let batch = output::parquet_table(bytes.to_vec());
+        batch.map(Self::new).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
     /// The table as a Parquet file, with `notes` in its metadata.
     #[pyo3(signature = (notes=Vec::new()), text_signature = "($self, notes=())")]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
@@ -82,17 +102,19 @@ impl Table {
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
     }
 
+    /// Number of rows.
     #[getter]
     fn num_rows(&self) -> usize {
         self.batch.num_rows()
     }
 
+    /// Names of the columns.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.batch.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// One column as a list.
+    /// One column as a list, with None where a value is missing.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let column = self.named(name)?;
         if let Some(values) = column.as_primitive_opt::<Float64Type>() {
@@ -136,6 +158,30 @@ impl Table {
         };
         let known = words.values().as_string::<i32>().iter().map(|word| word.unwrap_or_default().to_owned());
         Ok((PyBytes::new(py, words.keys().values().inner().as_slice()), known.collect()))
+    }
+
+    /// One column as an array, or a list if it has strings.
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        Self::in_python(slf, "column", (slf, name))
+    }
+
+    /// The rows as dictionaries.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::in_python(slf, "rows", (slf,))
+    }
+
+    /// A pandas frame: NaN where a value is missing. Needs flowstamp[pandas].
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::in_python(slf, "to_pandas", (slf,))
+    }
+
+    /// A polars frame. Needs flowstamp[polars].
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::in_python(slf, "to_polars", (slf,))
+    }
+
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::in_python(slf, "text", (slf,))
     }
 
     /// The table as HTML, for notebooks.

@@ -18,9 +18,11 @@
 //! complete, so a full disk leaves the previous files in place.
 
 mod frame;
+mod read;
 mod tables;
 mod trace;
 
+pub use read::parquet_table;
 pub use tables::{delays_table, flows_table, numbers_of, parquet_notes, parquet_of, series_table};
 pub use trace::trace_to;
 

@@ -7,7 +7,6 @@ forwarding   cost of a packet in the router; each round measures all kinds in tu
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -65,8 +64,6 @@ def labs(spec: FigureSpec, out: Path | None, seed: int | None, say: Say) -> tupl
 
     The runs' folders stay in `out`. Raises `NotMeasuredError`, `MeasurementError`, or `FigureError` for a bad lab.
     """
-    if importlib.util.find_spec("pyarrow") is None:
-        raise NotMeasuredError("skipped", "reading a lab's tables needs pyarrow; install flowstamp[pandas]")
     prefix()  # raises an error for an invalid prefix before anything runs
     finished: dict[str, RunSet] = {}
     scenario: dict[str, Any] = {}

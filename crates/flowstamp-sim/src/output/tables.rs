@@ -125,6 +125,8 @@ pub fn numbers_of(column: &dyn Array) -> Option<Float64Array> {
         Some(values.iter().map(or_nan).collect::<Vec<_>>().into())
     } else if let Some(values) = column.as_primitive_opt::<UInt32Type>() {
         Some(values.iter().map(|v| or_nan(v.map(f64::from))).collect::<Vec<_>>().into())
+    } else if let Some(values) = column.as_primitive_opt::<Int64Type>() {
+        Some(values.iter().map(|v| or_nan(v.map(|v| v as f64))).collect::<Vec<_>>().into())
     } else {
         let values = column.as_primitive_opt::<UInt64Type>()?;
         Some(values.iter().map(|v| or_nan(v.map(|v| v as f64))).collect::<Vec<_>>().into())
@@ -270,24 +272,29 @@ impl Write for Remember<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parquet_table;
     use super::*;
 
-    /// Metadata come back from a complete file, and none from a truncated one.
+    /// Table and metadata come back from a complete file, and neither from a truncated one.
     #[test]
-    fn notes_are_of_whole_files() {
+    fn what_is_written_is_read() {
         let words: DictionaryArray<Int32Type> = ["a", "b", "a"].into_iter().collect();
-        let table = RecordBatch::try_from_iter([
-            ("word", Arc::new(words) as ArrayRef),
-            ("whole", Arc::new(arrow_array::Int64Array::from(vec![-1, 0, i64::MAX]))),
-            ("number", Arc::new(Float64Array::from(vec![0.5, f64::NAN, f64::MAX]))),
+        let table = RecordBatch::try_from_iter_with_nullable([
+            ("word", Arc::new(words) as ArrayRef, false),
+            ("whole", Arc::new(arrow_array::Int64Array::from(vec![-1, 0, i64::MAX])), false),
+            ("number", Arc::new(Float64Array::from(vec![0.5, f64::MIN_POSITIVE, f64::MAX])), false),
+            ("count", Arc::new(UInt64Array::from(vec![Some(u64::MAX), None, Some(0)])), true),
+            ("small", Arc::new(UInt32Array::from(vec![u32::MAX, 0, 1])), false),
         ])
         .expect("a table");
         let notes =
             vec![("first".to_owned(), "eins".to_owned()), ("second".to_owned(), "\u{1f30a}\n".to_owned())];
         let bytes = parquet_of(&table, &notes).expect("it is written");
         assert_eq!(parquet_notes(bytes.clone()), Some(notes.clone()));
+        assert_eq!(parquet_table(bytes.clone()).expect("it is read"), table);
         for cut in 0..bytes.len() {
             assert_eq!(parquet_notes(bytes[..cut].to_vec()), None, "{cut} bytes of {}", bytes.len());
+            assert!(parquet_table(bytes[..cut].to_vec()).is_err(), "{cut} bytes of {}", bytes.len());
         }
         assert_eq!(parquet_notes(parquet_of(&table, &[]).expect("it is written")), None);
     }
