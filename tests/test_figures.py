@@ -614,6 +614,31 @@ def test_several_seeds_are_one_point(tmp_path: Path) -> None:
     assert np.isfinite(by_size.half).any()
 
 
+@pytest.mark.parametrize(
+    ("expr", "expected", "bounds"),
+    [
+        ("min(tcp.afct)", ">= 0.9", [(0.9, 0.9)]),
+        ("last(tcp.afct[x <= 30])", "== 2", [(1.5, 2.5)]),
+        ("max(abs(tcp.afct - 1))", "<= 0.1", []),
+        ("mean(tcp.afct) / mean(tcp.utilization)", ">= 1", []),
+        ("min(other.afct)", ">= 0.9", None),
+        ("min(tcp.afct_small)", ">= 0.9", None),
+    ],
+)
+def test_a_panel_shows_what_claims_expect_of_its_measure(
+    expr: str, expected: str, bounds: list[tuple[float, float]] | None, tmp_path: Path
+) -> None:
+    (tmp_path / "W.toml").write_text(WEB)
+    spec = read(tmp_path / "W.toml")
+    claim = replace(spec.claims[0], expr=expr, expected=expected, tolerance="0.5" if "==" in expected else "0")
+    found = pictures.claims_of(spec, spec.draw.panels[0], [Verdict(claim, (2.0,))])
+    assert (pictures.bounds(found) if found else None) == bounds
+    held = {"holds": True, "differs": False}
+    assert pictures.corner(found) in ([None] if bounds is None else list(held.items()))
+    both = [Verdict(claim, (claim.bound.value,)), Verdict(replace(claim, expected="> 1e9"), (2.0,))]
+    assert pictures.corner(both) == ("1 of 2 claims hold", False)
+
+
 def test_every_curve_is_named() -> None:
     """By its panel's legend or that of the panel above, whose styles it has; one alone over time needs no name."""
     for path in available().values():

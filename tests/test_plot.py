@@ -24,7 +24,7 @@ def test_x10_has_the_papers_axes() -> None:
     assert [ax.get_ylabel() for ax in axes] == ["Throughput (Mb/s)", "Utilisation", "Queue (packets)"]
     assert axes[-1].get_xlabel() == "Time (s)"
     # Of the first, five flows, and what is each one's fair share.
-    assert [len(ax.lines) for ax in axes] == [6, 1, 1]
+    assert [len(ax.lines) for ax in axes] == [6, 2, 1]  # the second has the bound of a claim
 
 
 def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
@@ -79,3 +79,34 @@ def test_a_title_stands_above_its_legend(labels: list[str]) -> None:
     assert legend is not None
     titles = [text for text in cast("list[Text]", ax.findobj(Text)) if text.get_text().startswith("RTT")]
     assert [title.get_window_extent().y0 >= legend.get_window_extent().y1 for title in titles] == [True]
+
+
+def test_a_legend_has_at_most_eight_entries_and_published_values_have_one() -> None:
+    ours = [plot.Curve(f"flow {n}", LINE.x, LINE.y, style=n) for n in range(12)]
+    theirs = plot.Curve("paper", LINE.x, LINE.y, published=True)
+    [ax] = plot.stack(plot.Stack("x", [plot.Panel("y", [*ours, theirs], legend=True)])).axes
+    _, labels = ax.get_legend_handles_labels()
+    assert labels == [*(f"flow {n}" for n in range(6)), "others", "paper"]
+    grey = [line for line in ax.lines if line.get_color() == "#bbbbbb"]
+    assert len(grey) == 6
+    [ax] = plot.stack(plot.Stack("x", [plot.Panel("y", ours[:8], legend=True)])).axes
+    assert len(ax.get_legend_handles_labels()[1]) == 8
+
+
+def test_published_values_have_a_marker_of_their_own() -> None:
+    assert plot.PUBLISHED not in plot.MARKERS
+    curves = [plot.Curve(f"{n}", LINE.x, LINE.y, n, published=True) for n in range(3)]
+    [ax] = plot.stack(plot.Stack("x", [plot.Panel("y", curves)])).axes
+    assert [line.get_marker() for line in ax.lines] == [plot.PUBLISHED] * 3
+    assert len({line.get_color() for line in ax.lines}) == 3
+
+
+def test_a_panel_shows_bounds_and_what_became_of_its_claims() -> None:
+    panel = plot.Panel("y", [LINE], bounds=[(3.5, 3.5), (3.0, 3.2)], corner=("holds", True))
+    [ax] = plot.stack(plot.Stack("x", [panel])).axes
+    assert [line.get_ydata() for line in ax.lines if line.get_linestyle() == "--"] == [[3.5, 3.5]]
+    assert len(ax.patches) == 1
+    assert [text.get_text() for text in ax.texts] == ["holds"]
+    # A logarithmic axis has no place for a bound of zero.
+    [ax] = plot.stack(plot.Stack("x", [plot.Panel("y", [LINE], yscale="log", bounds=[(0.0, 0.0)])])).axes
+    assert len(ax.lines) == 1

@@ -258,6 +258,7 @@ class Gallery:
             f"| {y:g}{f' times {cell(names[numbers.times])}' if numbers.times else ''} |"
             for panel in spec.draw.panels
             for numbers in panel.published
+            if not numbers.computed
             for x, y in zip(numbers.x, numbers.y, strict=True)
         ]
         if rows:

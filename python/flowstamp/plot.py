@@ -35,7 +35,9 @@ PANEL_HEIGHT_IN = 1.35
 # Okabe and Ito, Color Universal Design, without yellow, which is too pale for a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 # Twice as many markers as colours: when colours repeat, markers and line styles differ.
-MARKERS = ("o", "s", "^", "D", "v", "x", "+", "*", "<", ">", "p", "h", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "x", "+", "d", "<", ">", "p", "h", "P", "X")
+PUBLISHED = "*"
+"""The marker of published values, which nothing else has."""
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (1, 1)))
 
 STYLE: Any = {
@@ -79,7 +81,8 @@ class Curve:
     y: Floats
     style: int = 0
     half: Floats | None = None  # half width of each value's confidence interval
-    published: bool = False  # published values: open black markers above all curves
+    published: bool = False  # published values: open stars above all curves
+    computed: bool = False  # values that follow from a formula: short grey lines
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,8 @@ class Panel:
     linthresh: float = 1.0  # for symlog: the scale is linear within plus or minus this value, so that it includes zero
     legend: bool | None = None  # default: only in the first panel
     axis: Axis | None = None  # the panel's own x axis, if it does not share the stack's
+    bounds: Sequence[tuple[float, float]] = ()  # what claims expect: lines, or bands between two values
+    corner: tuple[str, bool] | None = None  # what became of the panel's claims, and whether all of them hold
 
 
 @dataclass(frozen=True)
@@ -158,16 +163,22 @@ def stack(spec: Stack) -> Figure:
 def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> None:
     for instant in spec.vertical:
         ax.axvline(instant, color="#999999", linewidth=0.5, zorder=0.5)
+    _bounds(ax, panel)
+    named = _named(panel.curves)
     labels: dict[str, None] = {}
     clipped = panel.yscale == "linear" and panel.ylim != (None, None) and not axis.markers
     for curve in panel.curves:
-        # Curves with the same label have one entry in the legend.
-        label = None if curve.label in labels else curve.label
-        labels[curve.label] = None
+        # Curves with the same label have one entry in the legend, and so have all that it has no room for.
+        entry = curve.label if curve.label in named else "others"
+        label = None if entry in labels else entry
+        labels[entry] = None
         if curve.published:
             _published(ax, curve, axis, label)
+        elif curve.computed:
+            ax.plot(curve.x, curve.y, "_", label=label, color="#777777", markersize=7.0, zorder=4, clip_on=False)
         else:
-            _curve(ax, curve, label, line=spec.lines, markers=axis.markers, clipped=clipped)
+            colour = COLOURS[curve.style % len(COLOURS)] if curve.label in named else "#bbbbbb"
+            _curve(ax, curve, label, colour, line=spec.lines, markers=axis.markers, clipped=clipped)
     columns = _columns(list(labels))
     if panel.title:
         # The title is above the rows of the legend.
@@ -179,6 +190,30 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=columns, **spacing)
 
 
+def _named(curves: Sequence[Curve]) -> set[str]:
+    """Returns the labels that have a legend entry of their own: published values, and the first of the others."""
+    labels = dict.fromkeys(curve.label for curve in curves if curve.published or curve.computed)
+    ours = [label for label in dict.fromkeys(curve.label for curve in curves) if label not in labels]
+    room = MOST_ENTRIES - len(labels)
+    return {*labels, *(ours if len(ours) <= room else ours[: room - 1])}
+
+
+def _bounds(ax: Axes, panel: Panel) -> None:
+    """Draws what the panel's claims expect, and in a corner what became of them."""
+    for low, high in panel.bounds:
+        if panel.yscale == "log" and low <= 0:
+            continue
+        if low == high:
+            ax.axhline(low, color="#333333", linewidth=0.7, linestyle=(0, (2, 2)), zorder=0.6)
+        else:
+            ax.axhspan(low, high, color="#e8e8e8", linewidth=0.0, zorder=0.4)
+    if panel.corner is not None:
+        text, holds = panel.corner
+        # Beside the axes, so that it never covers a curve.
+        place: Any = {"transform": ax.transAxes, "ha": "left", "va": "top", "rotation": 90.0, "fontsize": 6.0}
+        ax.text(1.008, 1.0, text, color="#1a7f37" if holds else "#8a5a00", **place)
+
+
 def _published(ax: Axes, curve: Curve, axis: Axis, label: str | None) -> None:
     """Draws published values as markers without a line."""
     low, high = axis.limits
@@ -186,18 +221,18 @@ def _published(ax: Axes, curve: Curve, axis: Axis, label: str | None) -> None:
     ax.plot(
         curve.x[within],
         curve.y[within],
-        MARKERS[curve.style % len(MARKERS)],
+        PUBLISHED,
         label=label,
-        color="black",
+        color=COLOURS[curve.style % len(COLOURS) - 1],  # black first
         fillstyle="none",
-        markersize=5.0,
+        markersize=6.5,
         zorder=5,
         clip_on=False,  # markers on the edge stay complete
     )
 
 
-def _curve(ax: Axes, curve: Curve, label: str | None, *, line: bool, markers: bool, clipped: bool) -> None:
-    n, colour = curve.style, COLOURS[curve.style % len(COLOURS)]
+def _curve(ax: Axes, curve: Curve, label: str | None, colour: str, *, line: bool, markers: bool, clipped: bool) -> None:
+    n = curve.style
     if curve.half is not None:
         ax.errorbar(curve.x, curve.y, curve.half, fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.5)
     ax.plot(
@@ -456,6 +491,7 @@ def network(seconds: Floats, rates: Mapping[str, Floats], queues: Mapping[str, F
         return figure
 
 
+MOST_ENTRIES = 8  # maximum entries of a legend; further curves are grey
 LEGEND_ROW_PT = 10.5
 LEGEND_CHARACTERS = 62  # characters per legend row within the figure's width; a handle counts as five
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from flowstamp.figures.analytic import Computed
 from flowstamp.figures.measures import MANY, Floats, RunSet, kept
 from flowstamp.figures.spec import Axis, Draw, FigureSpec, PanelSpec, ends
 from flowstamp.figures.tables import FigureError
-from flowstamp.figures.verdicts import Given
+from flowstamp.figures.verdicts import Given, Verdict
 
 MARKED = 100
 """Maximum points of a computed curve that is drawn with markers."""
@@ -23,7 +24,7 @@ MARKED = 100
 
 def draw(given: Given) -> Any:
     """Draws the picture of a figure."""
-    spec = given.figure
+    spec, verdicts = given.figure, given.verdicts()
     panels = [
         plot.Panel(
             panel.ylabel,
@@ -34,12 +35,46 @@ def draw(given: Given) -> Any:
             linthresh=panel.linthresh,
             legend=has_legend(spec.draw, n),
             axis=_axis(given, spec.draw.of(panel)),
+            bounds=bounds(claims),
+            corner=corner(claims),
         )
-        for n, panel in enumerate(spec.draw.panels)
+        for n, (panel, claims) in enumerate((panel, claims_of(spec, panel, verdicts)) for panel in spec.draw.panels)
     ]
     per_figure = spec.draw.x == "figure"
     ticks = [(float(n), reuse.figure) for n, reuse in enumerate(spec.reuse)] if per_figure else []
     return plot.stack(plot.Stack(spec.draw.xlabel, panels, xticks=ticks, lines=not per_figure))
+
+
+def claims_of(spec: FigureSpec, panel: PanelSpec, verdicts: Sequence[Verdict]) -> dict[Verdict, bool]:
+    """Returns the verdicts on claims about the measure and the runs of a panel.
+
+    The value says whether the claim bounds the measure itself, so that its bound can be drawn.
+    """
+    measured = spec.measure.group if not panel.group else panel.group
+    if not panel.runs or measured != spec.measure.group or panel.link or spec.draw.of(panel).x == "figure":
+        return {}
+    runs, y = "|".join(map(re.escape, panel.runs)), re.escape(panel.y)
+    about = re.compile(rf"\b(?:{runs})(?:\.{y}\b|, *['\"]{y}['\"])")
+    point, time = rf"(?:{runs})\.{y}(?:\[[^][]*\])?", rf"samples\((?:{runs}), *['\"]{y}['\"], *[\d.]+, *[\d.]+\)"
+    itself = re.compile(rf"(?:min|max|mean|median|first|last)\((?:{point}|{time})\)")
+    return {one: bool(itself.fullmatch(one.claim.expr)) for one in verdicts if about.search(one.claim.expr)}
+
+
+def bounds(claims: Mapping[Verdict, bool]) -> list[tuple[float, float]]:
+    """Returns what the claims of a panel expect of its measure: lines, or bands of what is equal within a tolerance."""
+    of = [verdict.claim.bound for verdict, itself in claims.items() if itself]
+    slack = {bound: bound.slack if bound.relation == "==" else 0.0 for bound in of}
+    return list(dict.fromkeys((bound.value - slack[bound], bound.value + slack[bound]) for bound in of))
+
+
+def corner(claims: Iterable[Verdict]) -> tuple[str, bool] | None:
+    """Returns what became of the claims of a panel, and whether all of them hold; None without claims."""
+    held = [bool(verdict.held) for verdict in claims]
+    if not held:
+        return None
+    if len(set(held)) == 1:
+        return ("holds" if held[0] else "differs"), held[0]
+    return f"{sum(held)} of {len(held)} claims hold", False
 
 
 def _axis(given: Given, axis: Axis) -> plot.Axis:
@@ -237,7 +272,7 @@ def _published(spec: FigureSpec, panel: PanelSpec, curves: Sequence[plot.Curve])
                 continue  # the short version omits this run
             of = shown[names[p.times]]
             y = y * np.exp(np.interp(np.log(x), np.log(of.x), np.log(of.y), left=np.nan, right=np.nan))
-        marks.append(plot.Curve(p.label, x, y, number, published=True))
+        marks.append(plot.Curve(p.label, x, y, number, published=not p.computed, computed=p.computed))
     return marks
 
 

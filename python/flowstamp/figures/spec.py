@@ -131,6 +131,8 @@ class Published(Table, frozen=True):
     label: Text = "paper"
     times: str = ""
     """A run or formula of the panel; the values `y` are multiples of it."""
+    computed: bool = False
+    """Whether the values follow from a formula instead of being printed in the paper."""
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or not self.x:
