@@ -171,7 +171,7 @@ class Gallery:
         yield from self._picture(spec, drawn)
         yield from self._run_it(spec)
         if spec.notes.strip():
-            yield "## What is run"
+            yield "## Notes"
             yield plain(spec.notes)
         yield "## Claims"
         yield from self._claims(spec, drawn)

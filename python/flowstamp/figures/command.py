@@ -251,5 +251,7 @@ def shown_values(verdict: Verdict) -> str:
 
 
 def shown_number(value: float | None) -> str:
-    """Formats a measured value with four significant digits."""
-    return "not measured" if value is None or math.isnan(value) else f"{value:.4g}"
+    """Formats a measured value with four significant digits, or as a whole number from 10,000 on."""
+    if value is None or math.isnan(value):
+        return "not measured"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"

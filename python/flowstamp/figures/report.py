@@ -91,9 +91,11 @@ class Page:
                 "five seeds. Their verdicts are provisional until `flowstamp figure all --accept` has run."
             )
         yield "## Headlines"
+        seen = set[str]()
         for spec, one in self.verdicts:
             if one.claim.headline:
-                yield from self._headline(spec, one)
+                yield from self._headline(spec, one, picture=spec.id not in seen)
+                seen.add(spec.id)
         yield "## What differs, and why"
         yield "\n".join(self._different()) or "Nothing."
         yield "## All claims"
@@ -104,25 +106,26 @@ class Page:
                 yield "\n".join([TABLE, *rows])
 
     @staticmethod
-    def _headline(spec: FigureSpec, one: Verdict) -> Iterator[str]:
+    def _headline(spec: FigureSpec, one: Verdict, *, picture: bool) -> Iterator[str]:
         yield f"### {plain(one.claim.paper)}"
-        # The site puts the figure's picture in the place of this link.
-        yield f"[Picture of {spec.id}](../gallery/{spec.id}.md)"
+        if picture:  # The site puts the figure's picture in the place of this link.
+            yield f"[Picture of {spec.id}](../gallery/{spec.id}.md)"
         count = f" ({seeds(one)} seeds)" if seeds(one) else ""
         where = cell(spec.paper.removeprefix(paper_of(spec)).strip(", "))
         cells = [f"**{one.status}**{count}", shown_values(one), expected(one.claim), where]
         command = f"`flowstamp figure {spec.id} --seeds 5`"
         yield f"| verdict | ours | paper | where | run it |\n|---|---|---|---|---|\n| {' | '.join([*cells, command])} |"
+        yield f"Bound: {plain(one.claim.source).rstrip('.')}."
 
     def _different(self) -> Iterator[str]:
         shared: dict[tuple[str, str], list[str]] = {}
         for spec, one in self.verdicts:
             if one.claim.whose == "paper" and not one.untold and one.status not in HOLDING:
                 told = f"*{plain(one.claim.paper)}*: {shown_number(one.measured)} for {expected(one.claim)}"
-                why = one.claim.explanation or "no explanation yet"
+                why = one.claim.explanation or "No explanation yet."
                 shared.setdefault((spec.id, plain(why)), []).append(told)
         for (figure, why), several in shared.items():
-            yield f"- [{figure}](../gallery/{figure}.md) {'; '.join(several)}. {why}"
+            yield f"- [{figure}](../gallery/{figure}.md): {'; '.join(several)}. {why}"
 
 
 def pages() -> dict[str, str]:
