@@ -25,6 +25,7 @@ from flowstamp.figures.kept import KEPT
 from flowstamp.figures.measured import NotMeasuredError
 from flowstamp.figures.memory import NAME, Form, Known, Memory
 from flowstamp.figures.runner import Runner
+from flowstamp.figures.schedule import Queue, Run
 from flowstamp.figures.scores import results
 from flowstamp.figures.verdicts import HOLDING, judged
 
@@ -421,6 +422,33 @@ def test_each_seed_has_its_value(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (folder / "T2.toml").write_text(RANDOM.replace('spread = "500ms"', 'start = "0s"'))
     _, document = run(capsys, "T2", tmp_path / "out", fast=False, directory=folder, seeds=5)
     assert "values" not in document["claims"][0]
+
+
+def test_the_next_seeds_runs_are_in_the_queue_behind_this_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that no core idles; and a runner that drops its runs leaves those of another seed."""
+    (tmp_path / "T2.toml").write_text(RANDOM)
+    (tmp_path / "T3.toml").write_text(RANDOM.replace('id = "T2"', 'id = "T3"').replace("10Mbps", "9Mbps"))
+    told: list[tuple[str, str]] = []
+    ask, wait = Queue.ask, Queue.wait
+
+    def asked(self: Queue, job: Any, owner: Any) -> Run:
+        told.append(("9Mbps" if "9Mbps" in job[0] else "10Mbps", dict(job[2])["seed"]))
+        return ask(self, job, owner)
+
+    def waited(self: Queue, *rest: Any) -> None:
+        told.append(("waited", ""))
+        wait(self, *rest)
+
+    monkeypatch.setattr(Queue, "ask", asked)
+    monkeypatch.setattr(Queue, "wait", waited)
+    cli_figure(["T2", "T3"], json=True, out=tmp_path / "out", directory=tmp_path, seeds=3)
+    capsys.readouterr()
+    fast, slow = ([(rate, f"{seed}") for seed in (1, 2, 3)] for rate in ("10Mbps", "9Mbps"))
+    waits = [("waited", "")]
+    later = [*slow[1:2], *waits, *slow[2:], *waits, *waits]
+    assert told == [*fast[:2], *waits, *fast[2:], *waits, *slow[:1], *waits, *later]
 
 
 def drawn(number: int) -> Iterator[tuple[Bound, list[float]]]:

@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from flowstamp import executors
 from flowstamp.figures.catalogue import available
 from flowstamp.figures.kept import Kept
 from flowstamp.figures.memory import Form, Known, Memory
 from flowstamp.figures.runner import Runner
-from flowstamp.figures.schedule import Progress
+from flowstamp.figures.schedule import Progress, Queue
 from flowstamp.figures.spec import FigureSpec
 from flowstamp.figures.verdicts import Outcome
 
@@ -41,13 +43,21 @@ class Seeds:
         fresh: bool = False,
     ) -> None:
         self.number, self.progress = number, progress
-        self.fast, self.directory, self.memory = fast, directory, memory
-        self.executor, self.fresh = executor, fresh
+        self.fast, self.directory, self.fresh = fast, directory, fresh
+        self.queue = Queue(executor, memory)
         self.form: Form = "fast" if fast else "full"
         self.files = available(directory)
         self.kept = Kept(out, self.files, self.form)
         self.left = list(figures)
         self._runners: dict[int | None, Runner] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.queue.close()
 
     def figure(self, spec: FigureSpec) -> Outcome:
         """Runs one figure with each seed and draws it with the first."""
@@ -69,12 +79,22 @@ class Seeds:
         return outcome, news
 
     def _run(self, spec: FigureSpec, seed: int | None, out: Path | None) -> Outcome:
-        if seed not in self._runners:
-            self._runners[seed] = Runner(
-                fast=self.fast, seed=seed, directory=self.directory, memory=self.memory, executor=self.executor
-            )
         with self.progress(spec.id if seed is None else f"{spec.id}, seed {seed}") as report:
-            return self._runners[seed].run(spec, out, report)
+            return self._runner(seed).run(spec, out, report)
+
+    def _runner(self, seed: int | None) -> Runner:
+        if seed not in self._runners:
+            self._runners[seed] = Runner(fast=self.fast, seed=seed, directory=self.directory, queue=self.queue)
+        return self._runners[seed]
+
+    def _next(self, spec: FigureSpec, seed: int) -> None:
+        """Queues the runs that follow a figure's runs with a seed, so that no core idles at their end."""
+        later = self.left[self.left.index(spec) + 1 :]
+        if seed == self.number and not later:
+            return
+        spec, seed = (spec, seed + 1) if seed < self.number else (later[0], 1)
+        if self.fresh or self.kept.outcome(spec, seed, drawn=seed == 1) is None:
+            self._runner(seed).ask_ahead([spec])
 
     def _simulated(self, spec: FigureSpec) -> Outcome:
         first = self._seed(spec, 1)
@@ -100,6 +120,8 @@ class Seeds:
         drawn = seed == 1
         outcome = None if self.fresh else self.kept.outcome(spec, seed, drawn=drawn)
         if outcome is None:
+            self._runner(seed).ask_ahead([spec])
+            self._next(spec, seed)
             outcome = self._run(spec, seed, self.kept.out if drawn else None)
             self.kept.put(outcome, seed)
         return outcome

@@ -104,7 +104,7 @@ def cli_figure(
         one_seed = _each(figures, runner, Kept(out, runner.files, form), messages, fresh=fresh)
         found = one_seed if seeds is None else map(several.figure, figures)
         each = ((one, *(known.compared(one, form) if seed is None else ([], []))) for one in found)
-    with runner:
+    with runner, several:
         for raw, changes, notes in each:
             outcome = replace(known.judged(raw, form), changes=changes, notes=[*raw.notes, *notes])
             outcomes.append(outcome)

@@ -40,10 +40,12 @@ class Runner:
         directory: Path | None = None,
         memory: str | None = None,
         executor: str = executors.THREADS,
+        queue: Queue | None = None,
     ) -> None:
+        """A given `queue`, which runners with other seeds share, replaces `memory` and `executor`."""
         self.fast, self.seed, self.directory = fast, seed, directory
         self.files = available(directory)
-        self.queue = Queue(executor, memory)
+        self.queue = queue or Queue(executor, memory)
         self.given: dict[str, Given] = {}
         """Results of figures, by id."""
         self._asked: dict[str, dict[At, Run]] = {}
@@ -87,7 +89,7 @@ class Runner:
         except BaseException:
             self.queue.stop()
             raise
-        self._ask_ahead(following)
+        self.ask_ahead(following)
         given = self.given[spec.id]
         verdicts = given.verdicts()
         written = plot.save(self.draw(spec), out / spec.id) if out is not None else []
@@ -118,7 +120,7 @@ class Runner:
         if spec.id not in self._asked:
             # The last point of a sweep is usually its longest run. It starts first, so that no core idles at the end.
             self._asked[spec.id] = {
-                (run.name, point, again): self.queue.ask(spec.job(run, point, self.seed, again))
+                (run.name, point, again): self.queue.ask(spec.job(run, point, self.seed, again), self)
                 for again in range(spec.seeds)
                 for point in reversed(range(spec.points))
                 for run in spec.simulated
@@ -126,7 +128,7 @@ class Runner:
             }
         return self._asked[spec.id]
 
-    def _ask_ahead(self, following: Sequence[FigureSpec]) -> None:
+    def ask_ahead(self, following: Sequence[FigureSpec]) -> None:
         """Queues the runs of the next figures, up to one with kernel measurements, which must run alone."""
         for spec in following[:AHEAD] if self.queue.looks_ahead else ():
             if spec.measured:
@@ -147,7 +149,7 @@ class Runner:
         simulated = spec
         if not spec.measured:
             asked = self._ask(spec)
-            self._ask_ahead(following)
+            self.ask_ahead(following)
         curves = {run.name: computed(spec, run) for run in spec.runs if run.theory is not None}
         if spec.lab is not None:
             runs, scenario = labs(spec, out, self.seed, say)
@@ -168,7 +170,7 @@ class Runner:
         to_come = [spec, *following]
         wanted = {spec.id for spec in to_come} | {reuse.figure for spec in to_come for reuse in spec.reuse}
         self._asked = {figure: runs for figure, runs in self._asked.items() if figure in wanted}
-        self.queue.keep({run for runs in self._asked.values() for run in runs.values()})
+        self.queue.keep({run for runs in self._asked.values() for run in runs.values()}, self)
 
     def _parts(self, spec: FigureSpec, name: str) -> list[Part]:
         """Returns the reused runs of other figures that `name` stands for. Raises `FigureError` if there are none."""

@@ -76,8 +76,10 @@ class Queue:
         self._pool = ThreadPoolExecutor(machine.cores() + 1)
         self.runs: dict[str, Run] = {}
         """Requested runs, by resolved scenario."""
+        self._wanted: dict[object, set[Run]] = {}
+        """Runs that are still needed, by who asked for them."""
 
-    def ask(self, job: Job) -> Run:
+    def ask(self, job: Job, owner: object = None) -> Run:
         """Checks a scenario and appends its run to the queue, unless it is already there."""
         text, source, sets, base_dir = job
         with translated():
@@ -93,6 +95,7 @@ class Queue:
             self.runs[scenario] = run = Run(job, needs_bytes)
             if self.looks_ahead:
                 self._pool.submit(self._execute, run)
+        self._wanted.setdefault(owner, set()).add(self.runs[scenario])
         return self.runs[scenario]
 
     @property
@@ -119,14 +122,17 @@ class Queue:
             self.stop()
             raise
 
-    def keep(self, wanted: Collection[Run]) -> None:
-        """Stops and drops all other runs."""
+    def keep(self, wanted: Collection[Run], owner: object = None) -> None:
+        """Stops and drops the other runs of an owner, except those that another owner needs."""
+        self._wanted[owner] = set(wanted)
+        needed = set[Run]().union(*self._wanted.values())
         for scenario, run in list(self.runs.items()):
-            if run not in wanted:
+            if run not in needed:
                 self.runs.pop(scenario).stop()
 
     def stop(self) -> None:
         """Stops all runs and empties the queue."""
+        self._wanted.clear()
         self.keep(())
 
     def close(self) -> None:
