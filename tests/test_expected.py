@@ -26,7 +26,7 @@ from flowstamp.figures.measured import NotMeasuredError
 from flowstamp.figures.memory import NAME, Form, Known, Memory
 from flowstamp.figures.runner import Runner
 from flowstamp.figures.schedule import Queue, Run
-from flowstamp.figures.scores import results
+from flowstamp.figures.scores import Score, results
 from flowstamp.figures.verdicts import HOLDING, judged
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -550,9 +550,11 @@ def test_published_results_count_once() -> None:
     ]
     values = {"a": 2, "b": 2, "c": 2, "d": 0, "e": 2, "f": 2, "g": 2}
     verdicts = {one.id: Verdict(one, (values[one.id],)) for one in claims[:-1]}
-    found = list(results(replace(figure, claims=tuple(claims)), verdicts))
-    assert [[v.claim.id for v in one.verdicts] for one in found] == [["a", "b"], ["c", "d"], ["g"]]
-    assert [one.holds for one in found] == [True, False, True]
+    verdicts["h"] = Verdict(claims[-1], (), untold="no verdict")
+    found = tuple(results(replace(figure, claims=tuple(claims)), verdicts))
+    assert [[v.claim.id for v in one.verdicts] for one in found] == [["a", "b"], ["c", "d"], ["g"], ["h"]]
+    assert [one.holds for one in found] == [True, False, True, False]
+    assert str(Score("XCP", found)) == "XCP 2 of 4 (1 not measured)"
 
 
 def test_what_a_kernel_measures_is_noted_and_no_change(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_what_the_paper_prints_and_why_it_differs_is_told(gallery: Any) -> None:
         assert ("## Published numbers" in text) == (name in with_numbers), name
         assert ("### Why it differs" in text) == (name in explained), name
         assert ("is measured on a Linux kernel" in text) == spec.measured, name
-        assert text.count(f"flowstamp figure {name} ") == 2
+        assert text.count(f"\nflowstamp figure {name} ") == 2
 
 
 def test_every_figure_stands_under_its_paper(gallery: Any) -> None:

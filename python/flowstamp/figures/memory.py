@@ -116,6 +116,10 @@ class Memory:
         known = self.claims(spec.id, form)
         return {claim.id: known[claim.id].verdict(claim) for claim in spec.claims if claim.id in known}
 
+    def all_verdicts(self, spec: FigureSpec) -> dict[str, Verdict]:
+        """Returns the verdicts of the full version by claim; those without an entry have no verdict."""
+        return {c.id: Verdict(c, (), untold="no verdict") for c in spec.claims} | self.verdicts(spec)
+
     def untold(self, spec: FigureSpec) -> set[str]:
         """Returns the claims of which the short version says otherwise than the full one, so that it is no verdict."""
         full = {claim: verdict.status in HOLDING for claim, verdict in self.verdicts(spec).items() if verdict.finite}

@@ -69,7 +69,7 @@ class Page:
 
     def __init__(self, score: Score, figures: Iterable[FigureSpec], memory: Memory) -> None:
         self.score = score
-        self.verdicts = [(spec, one) for spec in figures for one in memory.verdicts(spec).values()]
+        self.verdicts = [(spec, one) for spec in figures for one in memory.all_verdicts(spec).values()]
 
     def text(self) -> str:
         """Returns the page as Markdown."""

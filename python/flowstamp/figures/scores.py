@@ -62,14 +62,15 @@ class Score:
         return sum(result.holds for result in self.results)
 
     def __str__(self) -> str:
-        return f"{self.law} {self.held} of {len(self.results)}"
+        left = sum(any(not verdict.values for verdict in result.verdicts) for result in self.results)
+        return f"{self.law} {self.held} of {len(self.results)}" + (f" ({left} not measured)" if left else "")
 
 
 def results(spec: FigureSpec, verdicts: Mapping[str, Verdict]) -> Iterator[Result]:
-    """Yields the published results of a figure, each once. Results without an entry in `verdicts` are missing."""
+    """Yields the published results of a figure, each once."""
     shared: dict[str, list[Verdict]] = {}
     for claim in spec.claims:
-        if claim.whose == "paper" and claim.id in verdicts:
+        if claim.whose == "paper":
             shared.setdefault(claim.result or claim.paper, []).append(verdicts[claim.id])
     for several in shared.values():
         yield Result(spec, tuple(several))
@@ -80,5 +81,5 @@ def scores(specs: Iterable[FigureSpec], memory: Memory) -> list[Score]:
     found: dict[str, list[Result]] = {law: [] for law in PAPERS.values()}
     for spec in specs:
         paper = paper_of(spec)
-        found.setdefault(PAPERS.get(paper, paper), []).extend(results(spec, memory.verdicts(spec)))
+        found.setdefault(PAPERS.get(paper, paper), []).extend(results(spec, memory.all_verdicts(spec)))
     return [Score(law, tuple(several)) for law, several in found.items() if several]
