@@ -318,14 +318,14 @@ class Stability:
         With different RTTs, the region is that of the law's model, with fewer cells by default because it takes longer.
         `tried` has alphas, betas, and whether packets came to rest there.
         """
-        from flowstamp import plot
+        from flowstamp import stability_plots
 
         if self.groups:
             alphas, betas, inside = self._region(cells or 40, wide=tried is None)
         else:
             alphas, betas = np.linspace(0.0, ALPHAS[1], 50), np.linspace(0.0, BETAS[1], cells or 100)
             inside = switched_border(betas)[:, None] - alphas
-        return plot.region(
+        return stability_plots.region(
             alphas,
             betas,
             inside,
@@ -374,10 +374,10 @@ class Stability:
         alphas, betas = (np.linspace(low, high, cells) for low, high in (ALPHAS, BETAS))
         if not self.groups:
             return settling_map(alphas, betas, model=MODELS[self.law], start=START[self.law], point=self._point)
-        from flowstamp import plot
+        from flowstamp import stability_plots
 
         times = self._settles_together(*np.meshgrid(alphas, betas), SETTLING_RTTS)
-        return plot.settling(alphas, betas, times, _border(*self._loop, alphas, betas), self._point)
+        return stability_plots.settling(alphas, betas, times, _border(*self._loop, alphas, betas), self._point)
 
     def plot_portrait(self) -> Figure:
         """Draws queue against rate from the starts of appendix E. Different RTTs are replaced by their mean."""
@@ -390,7 +390,7 @@ class Stability:
 
     def plot_bode(self) -> Figure:
         """Draws the Bode plot of the linear loop: gain and phase over the angular frequency, with its margins."""
-        from flowstamp import plot
+        from flowstamp import stability_plots
 
         omega = self._frequencies()
         g, phase = self.response(omega)
@@ -400,16 +400,16 @@ class Stability:
             margins.append((gain_at, f"phase margin {round(self.phase_margin_deg, 1) + 0.0:.1f} degrees"))
         if phase_at is not None and self.gain_margin is not None:
             margins.append((phase_at, f"gain margin {self.gain_margin:.3g}"))
-        return plot.bode(omega, np.abs(g), np.degrees(phase), margins)
+        return stability_plots.bode(omega, np.abs(g), np.degrees(phase), margins)
 
     def plot_nyquist(self) -> Figure:
         """Draws the Nyquist plot of the linear loop near -1; `encirclements` counts its turns."""
-        from flowstamp import plot
+        from flowstamp import stability_plots
 
         g, _ = self.response(self._frequencies())
         around = self.encirclements
         told = "on the border" if around is None else f"{around} times around -1"
-        return plot.nyquist(g, told)
+        return stability_plots.nyquist(g, told)
 
 
 class Trajectory(NamedTuple):

@@ -210,7 +210,7 @@ def phase_portrait(
         flows: upper bound of the rate relative to equilibrium; for `rcp`.
         rtts: duration in round trips.
     """
-    from flowstamp import plot
+    from flowstamp import stability_plots
 
     if len(starts) == 0:
         raise TheoryError("starts is empty; it must have one start at least")
@@ -218,7 +218,7 @@ def phase_portrait(
     times = np.linspace(0.0, rtts, max(2, math.ceil(32.0 * rtts)))
     paths = [trajectory(alpha, beta, times, model=model, start=start, flows=flows) for start in starts]
     named = [f"from {rate + 1.0:.3g}, queue {queue:.3g}" for rate, queue in starts]
-    return plot.phase_portrait([(rate + 1.0, queue) for rate, queue in paths], named)
+    return stability_plots.phase_portrait([(rate + 1.0, queue) for rate, queue in paths], named)
 
 
 def settling_map(
@@ -235,13 +235,13 @@ def settling_map(
 
     `point` is a pair of gains to mark, and its name.
     """
-    from flowstamp import plot
+    from flowstamp import stability_plots
 
     a, b = (np.asarray(values, np.float64).ravel() for values in (alphas, betas))
     if len(a) < 2 or len(b) < 2:
         raise TheoryError("a map needs two alphas and two betas at least")
     times = settling_time(a[None, :], b[:, None], model=model, start=start, flows=flows, most=most)
-    return plot.settling(a, b, times, _border(0.0, [(1.0, 1.0)], a, b), point)
+    return stability_plots.settling(a, b, times, _border(0.0, [(1.0, 1.0)], a, b), point)
 
 
 def _border(shuffle: float, flows: list[tuple[float, float]], alphas: Floats, betas: Floats) -> tuple[Floats, Floats]:

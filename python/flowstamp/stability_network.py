@@ -217,7 +217,7 @@ class Network:
 
     def plot(self) -> Figure:
         """Draws the rate of one flow of each route and the queueing delays, from half the fair rates on."""
-        from flowstamp import plot
+        from flowstamp import stability_plots
 
         seconds, path = self._path
         longest = max(rtt for _, rtt, _ in self.routes)
@@ -229,7 +229,7 @@ class Network:
             for (way, rtt, _), rate in zip(self.routes, path.rates_bps, strict=True)
         }
         queues = {name: 1e3 * queue[seen] for name, queue in path.queues_s.items()}
-        return plot.network(seconds[seen], rates, queues)
+        return stability_plots.network(seconds[seen], rates, queues)
 
 
 MOST_PACKETS = 100.0
