@@ -14,31 +14,32 @@ use std::marker::PhantomData;
 #[serde(tag = "kind", rename_all = "lowercase")]
 #[cfg_attr(feature = "full", serde(deny_unknown_fields))]
 pub enum Application {
-    /// A packet at each tick of a clock. `rate` of the group is short for it.
+    /// A packet at each tick of a clock. The group's `rate` is short for it.
     Constant {
         /// Payload per second. Exactly one of `rate` and `interval` is given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<Rate>,
-        /// Time from one packet to the next, of packets of different sizes the mean.
+        /// Time from one packet to the next; the mean time if packets differ in size.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interval: Option<Time>,
     },
     /// Packets of a Poisson process: the gaps between them are exponential.
     Poisson {
-        /// Payload per second, the mean. Exactly one of `rate` and `interval` is given.
+        /// Mean payload per second. Exactly one of `rate` and `interval` is given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<Rate>,
         /// Mean time from one packet to the next.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interval: Option<Time>,
     },
-    /// Periods of packets at a constant rate alternate with periods of silence. The first is drawn in proportion to the means. A packet
-    /// that a period ends too early for is due in the next one, so that the mean rate is the share of on-time times `rate`.
+    /// Periods of packets at a constant rate alternate with periods of silence. The first period is drawn in
+    /// proportion to the means. A packet that no longer fits into a period is due in the next one, so the mean rate
+    /// is `rate` times the share of on-time.
     OnOff {
         /// Payload per second in an on-period. Exactly one of `rate` and `interval` is given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<Rate>,
-        /// Time from one packet to the next in an on-period, of packets of different sizes the mean.
+        /// Time from one packet to the next in an on-period; the mean time if packets differ in size.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interval: Option<Time>,
         /// How long on-periods last.
@@ -46,15 +47,17 @@ pub enum Application {
         /// How long off-periods last.
         off: Periods,
     },
-    /// Frames of a video: so many bytes at once, at a constant number of frames per second. Each frame begins a packet.
+    /// Frames of a video. Each brings its bytes at once, at a constant number of frames per second, and begins a
+    /// new packet.
     Frames {
         /// Frames per second, above 0.
         fps: f64,
         /// Bytes of payload of each frame: one size, a list that is taken in turn, or a distribution.
         sizes: MessageSizes,
     },
-    /// Responses that the receiving host asks for, over one connection: it sends a request of one packet of the size of an ack, receives a
-    /// response, thinks, and asks again. A request that is lost is sent again after the first retransmission timeout, which doubles.
+    /// Responses that the receiving host requests over one connection. It sends a request of one packet, as large
+    /// as an ack, receives the response, thinks, and sends the next request. A lost request is sent again after the
+    /// first retransmission timeout, which then doubles.
     Requests {
         /// Bytes of payload of each response: one size, a list that is taken in turn, or a distribution.
         sizes: MessageSizes,
@@ -117,7 +120,7 @@ pub enum DrawnPeriods {
     Pareto {
         /// The mean.
         mean: Time,
-        /// Above 1; the mean diverges at 1. ns-2 has 1.5.
+        /// Exponent of the tail, above 1; the mean diverges at 1. ns-2 has 1.5.
         shape: f64,
     },
 }
@@ -126,7 +129,7 @@ pub enum DrawnPeriods {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum MessageSizes {
-    /// All alike.
+    /// One size for all.
     One(Bytes),
     /// Taken in turn, again and again.
     Many(Vec<Bytes>),
@@ -138,7 +141,7 @@ pub enum MessageSizes {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PacketSizes {
-    /// All alike.
+    /// One size for all.
     One(Bytes),
     /// A mix with a name.
     Named(NamedMix),
@@ -154,7 +157,7 @@ pub enum NamedMix {
     Imix,
 }
 
-/// A size of a mix.
+/// One size of a mix.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WeightedSize {

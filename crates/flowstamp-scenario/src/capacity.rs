@@ -14,9 +14,9 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum LinkRate {
-    /// The same all the time.
+    /// A constant rate.
     Constant(Rate),
-    /// Follows a list or a recording.
+    /// A rate that follows a list or a recording.
     Varying(VaryingRate),
 }
 
@@ -24,17 +24,17 @@ pub enum LinkRate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaryingRate {
-    /// Instants and the rate from then on; the first is at 0s.
+    /// Instants, each with the rate from then on. The first is 0s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<(Time, Rate)>>,
     /// A file in Mahimahi's format: one line for each 1500-byte delivery opportunity, in milliseconds from the start.
     /// It repeats when it ends. A path is relative to the scenario's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<PathBuf>,
-    /// Over how much of the past a router law's capacity is measured on a trace.
+    /// With `trace`, the time over which the capacity that router laws are told is measured.
     #[serde(default = "capacity_window")]
     pub capacity_window: Time,
-    /// Whether router laws are told the capacity, where it is as it would be on a medium whose capacity nobody knows.
+    /// Whether router laws are told the capacity. False stands for a medium whose capacity nobody knows.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub known: bool,
 }

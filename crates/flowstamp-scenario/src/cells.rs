@@ -9,26 +9,26 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Nodes that share one 802.11 medium by DCF, half duplex; all hear one another. Each has one interface, which is a link from it
-/// to whichever of the others a packet is for, and is named `cell.node` in results.
+/// A wireless cell: nodes that share one half-duplex 802.11 medium by DCF and all hear one another. Each node has
+/// one interface: a link from it to whichever node a packet is for. Results name it `cell.node`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// The first part of its links' names.
+    /// Name of the cell, which begins the names of its links.
     pub name: String,
-    /// The node that is its access point: what it sends and receives goes at the other station's rate, and stations reach one another
-    /// through it. Default: there is none, and stations reach one another directly.
+    /// The node that is the access point. Frames from it and to it go at the other station's rate, and stations
+    /// reach one another through it. Default: none; stations reach one another directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_point: Option<String>,
-    /// MAC and PHY: the name of a standard alone, or what is not as that has it.
+    /// MAC and PHY: the name of a standard, or a table with the values that differ from it.
     #[serde(default)]
     pub mac: Mac,
-    /// What it costs to take one of its links, where links of the graph have weights. Default: 1.
+    /// Cost of taking one of the cell's links, if the graph's links have weights. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Weight>,
-    /// Nodes beside the access point.
+    /// The nodes other than the access point.
     pub stations: Vec<Station>,
-    /// Buffer of each interface, in packets or bytes: of a medium nobody knows the bandwidth-delay product.
+    /// Buffer of each interface, in packets or bytes. A shared medium has no known bandwidth-delay product.
     #[serde(default = "interface_queue")]
     pub buffer: Buffer,
     /// Queue of each interface.
@@ -37,11 +37,12 @@ pub struct Cell {
     /// Router law of each interface.
     #[serde(default)]
     pub router: RouterSpec,
-    /// Packets of each interface that go before all others. Default: acks where the router law wants it, else none.
+    /// Packets that each interface sends before all others. Default: acks if the router law asks for it; otherwise
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// The capacity that router laws of the cell are told, right or wrong. Default: they are told of none, and laws that cannot do without
-    /// are refused.
+    /// The capacity that the cell's router laws are told, right or wrong. Default: they are told none, and laws
+    /// that need it are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Rate>,
 }
@@ -50,20 +51,20 @@ pub struct Cell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Station {
-    /// The node.
+    /// Name of the node.
     pub name: String,
-    /// Its data rate, of what it sends and of what is sent to it: one, or steps over time.
+    /// Data rate of frames from it and to it: one rate, or steps over time.
     pub rate: LinkRate,
-    /// Share of data frames, to it and from it, that are lost though nothing collides. The MAC repeats them.
+    /// Share of data frames from it and to it that are lost without a collision. The MAC retransmits them.
     #[serde(default)]
     pub error_rate: Ratio,
-    /// Its buffer, where it is not the cell's.
+    /// Its buffer. Default: the cell's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
-    /// Its queue, where it is not the cell's.
+    /// Its queue. Default: the cell's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
-    /// Its router law, where it is not the cell's.
+    /// Its router law. Default: the cell's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterSpec>,
 }
@@ -84,7 +85,7 @@ impl JsonSchema for Mac {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let (name, table) = (generator.subschema_for::<Standard>(), generator.subschema_for::<Dcf>());
         schemars::json_schema!({
-            "description": "the name of a standard, or a table with `standard` and what is not as that has it",
+            "description": "the name of a standard, or a table with `standard` and the values that differ from it",
             "anyOf": [name, table],
         })
     }
@@ -97,7 +98,7 @@ impl<'de> Deserialize<'de> for Mac {
             type Value = Mac;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
-                    "the name of a standard, or a table with `standard` and what is not as that has it",
+                    "the name of a standard, or a table with `standard` and the values that differ from it",
                 )
             }
             fn visit_str<E: de::Error>(self, name: &str) -> Result<Mac, E> {

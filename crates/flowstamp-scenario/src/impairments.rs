@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What becomes of packets that have crossed a link, whatever they are: data, acks and those that open or end a flow. Each is decided
-/// by itself. A queue's drops are something else, and are counted apart.
+/// What happens to packets after they have crossed a link: data, acks, and packets that open or end a flow. The
+/// choice is made for each packet on its own. The queue's drops are counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Impairments {
@@ -15,62 +15,63 @@ pub struct Impairments {
     /// Loss in bursts, by the model of Gilbert and Elliott (netem's `loss gemodel`). Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_loss: Option<BurstLoss>,
-    /// Packets that are lost, by their number in the order in which they cross the link since the run began: 1 is the first, whatever it
-    /// carries. (ns-3's `ReceiveListErrorModel` counts from 0.)
+    /// Numbers of packets that are lost, in the order in which they cross the link from the start of the run. The
+    /// first packet is 1, whatever it carries. (ns-3's `ReceiveListErrorModel` counts from 0.)
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost_packets: Vec<u64>,
-    /// Packets that `loss` or `burst_loss` picks are marked in place of lost if they are ECN-capable data (netem's `ecn`).
+    /// Whether ECN-capable data packets are marked where `loss` or `burst_loss` would lose them (netem's `ecn`).
     #[serde(skip_serializing_if = "is_false")]
     pub ecn: bool,
-    /// Share of ECN-capable data packets, of those not lost, that are marked: congestion experienced. Others never are.
+    /// Share of ECN-capable data packets, of those not lost, that are marked (congestion experienced).
     #[serde(skip_serializing_if = "is_zero")]
     pub mark: Ratio,
-    /// Random part of the delay: each packet has its own. Default: none.
+    /// Random part of the delay, drawn for each packet. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<LinkJitter>,
-    /// A delay that varies over time, in place of the link's `delay`. Routes, and what is assumed from the paths' RTTs, go by `delay`.
+    /// A delay that varies over time, in place of the link's `delay`. Routes, and defaults that depend on RTTs,
+    /// still use `delay`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delays: Option<Delays>,
-    /// Nothing overtakes: a packet arrives no earlier than the one that left before it. Without it packets whose delay is shorter
-    /// overtake others, as netem has it. Not together with `reorder`.
+    /// Whether packets keep their order: each arrives no earlier than the one that left before it. Otherwise
+    /// packets with a shorter delay overtake others, as in netem. It excludes `reorder`.
     #[serde(skip_serializing_if = "is_false")]
     pub keep_order: bool,
-    /// Share of those not lost of which a copy goes on, too.
+    /// Share of packets, of those not lost, that are duplicated.
     pub duplicate: Ratio,
-    /// Share of those that go on, copies among them, that are held back by `reorder_delay`, so that others overtake them.
+    /// Share of packets not lost, copies included, that are held back by `reorder_delay`, so that others overtake
+    /// them.
     pub reorder: Ratio,
-    /// How long they are held back.
+    /// How long reordered packets are held back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder_delay: Option<Time>,
-    /// Times at which packets take another, longer route, in their order. What leaves the link after one of them overtakes what
-    /// is still on the longer route.
+    /// Times during which packets take a longer route, in order. Packets that leave the link after a detour
+    /// overtake those that are still on it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub detours: Vec<Detour>,
 }
 
-/// A time at which packets take a longer route than the link's own, to the same end. What is assumed from the paths' RTTs does not
-/// know of it.
+/// A time during which packets take a longer route to the same end. Defaults that depend on RTTs ignore it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Detour {
-    /// It begins: for packets that leave the link's transmitter from then on.
+    /// When it begins, for packets that leave the link's transmitter from then on.
     pub from: Time,
-    /// It is over. Default: it never is.
+    /// When it ends. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
-    /// How much longer than the link's `delay` the way is.
+    /// Delay of the longer route in addition to the link's `delay`.
     pub delay: Time,
 }
 
-/// Loss in bursts: the link is in a good or a bad state, loses its share of packets in each, and may change its state after every packet
-/// (Gilbert 1960, Elliott 1963). It begins in the good one. Bad states last 1/r packets on average, and over a long run the share
-/// (r good + p bad)/(p + r) is lost.
+/// Loss in bursts (Gilbert 1960, Elliott 1963). The link is in a good or a bad state, with a loss rate for each,
+/// and may change its state after every packet. It begins in the good state. A bad state lasts 1/r packets on
+/// average. Over a long run the share (r good + p bad)/(p + r) is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BurstLoss {
-    /// Chance that a good state ends after a packet: netem's `p`.
+    /// Probability that a good state ends after a packet: netem's `p`.
     pub p: Ratio,
-    /// Chance that a bad state ends after a packet: netem's `r`.
+    /// Probability that a bad state ends after a packet: netem's `r`.
     pub r: Ratio,
     /// Share of packets lost in the bad state: netem's `1-h`.
     #[serde(default = "all")]
@@ -80,12 +81,12 @@ pub struct BurstLoss {
     pub good: Ratio,
 }
 
-/// How the random part of a link's delay is distributed. Its mean is zero, so that the mean of the whole is the link's `delay`. A delay below
-/// zero would be zero.
+/// Distribution of the random part of a link's delay. Its mean is zero, so the mean delay is the link's `delay`. A
+/// negative total counts as zero.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
 pub enum LinkJitter {
-    /// Evenly spread over `delay` - `spread` to `delay` + `spread`.
+    /// Uniform from `delay` - `spread` to `delay` + `spread`.
     Uniform {
         /// Half of the width.
         spread: Time,
@@ -105,19 +106,19 @@ pub enum LinkJitter {
     },
 }
 
-/// One-way propagation delay over time; exactly one of `steps` and `trace` is given. A packet's delay is that of the instant at which it leaves
-/// the link's transmitter.
+/// One-way propagation delay over time; exactly one of `steps` and `trace` is given. A packet has the delay of the
+/// instant at which it leaves the link's transmitter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delays {
-    /// Instants and the delay from then on; the first is at 0s, the last lasts.
+    /// Instants, each with the delay from then on. The first is 0s, and the last delay stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<(Time, Time)>>,
-    /// A file of lines `time delay`, both in milliseconds, the first at 0. It repeats from its last time on, as a rate's trace does. A path is
-    /// relative to the scenario's folder.
+    /// A file of lines `time delay`, both in milliseconds, the first at 0. It repeats after its last time, as a
+    /// rate's trace does. A path is relative to the scenario's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<PathBuf>,
-    /// Between two entries the delay changes linearly. Default: it is that of the entry before.
+    /// Whether the delay changes linearly between two entries. Otherwise it stays at the earlier entry's.
     #[serde(default, skip_serializing_if = "is_false")]
     pub interpolate: bool,
 }

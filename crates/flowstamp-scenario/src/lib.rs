@@ -59,20 +59,20 @@ pub struct Scenario {
     pub description: String,
     /// Simulated time.
     pub duration: Time,
-    /// Statistics start here; series cover the whole run.
+    /// When statistics start. Series cover the whole run.
     #[serde(default)]
     pub warmup: Time,
     /// Every random choice follows from this and from stable names.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Size of a data packet as it is on the wire.
+    /// Size of a data packet on the wire.
     #[serde(default = "data_packet")]
     pub packet: Bytes,
-    /// How much of a data packet is headers; the rest is payload, which is what sizes of flows, application rates, goodput
-    /// and delivered bytes count. Links, queues and windows count whole packets.
+    /// Bytes of headers in a data packet; the rest is payload. Flow sizes, application rates, goodput and delivered
+    /// bytes count payload. Links, queues and windows count whole packets.
     #[serde(default = "headers")]
     pub header: Bytes,
-    /// Size of an ack as it is on the wire.
+    /// Size of an ack on the wire.
     #[serde(default = "ack_packet")]
     pub ack: Bytes,
     /// One bottleneck. Exactly one of `dumbbell`, `parking_lot`, `leaf_spine`, `fat_tree` and `graph` is given.
@@ -81,22 +81,22 @@ pub struct Scenario {
     /// Several bottlenecks in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking_lot: Option<ParkingLot>,
-    /// A network of a data centre in two stages.
+    /// A data-centre network of two stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaf_spine: Option<LeafSpine>,
-    /// A network of a data centre in three stages.
+    /// A data-centre network of three stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fat_tree: Option<FatTree>,
     /// Any network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
-    /// Cells of a radio, whose nodes are of the graph.
+    /// Wireless cells. Their nodes belong to the graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wireless: Vec<Cell>,
     /// Times during which links carry nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// What routes do then.
+    /// How routes follow outages.
     #[serde(default, skip_serializing_if = "Routing::is_default")]
     pub routing: Routing,
     /// Groups of flows.
@@ -105,7 +105,7 @@ pub struct Scenario {
     /// What is sampled over time.
     #[serde(default)]
     pub probes: Probes,
-    /// Packets to record as they leave links, and frames on the air of cells, for `trace.pcapng`.
+    /// Packets to record in `trace.pcapng` as they leave links, and frames on the air of cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
 }
@@ -163,7 +163,7 @@ pub struct Probes {
     pub flows: bool,
     /// Variables of router and queue laws.
     pub laws: bool,
-    /// Of cells, the share of time that is busy; of each of their stations, airtime, collisions, retries, data rate and MAC delay.
+    /// Share of time that each cell is busy; airtime, collisions, retries, data rate and MAC delay of each station.
     #[serde(skip_serializing_if = "is_true")]
     pub cells: bool,
 }
@@ -178,11 +178,11 @@ impl Default for Probes {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capture {
-    /// Links whose departures are recorded, and cells of which all frames are, as 802.11 behind radiotap. Default: all router links but the
-    /// interfaces of cells, and all cells.
+    /// Links whose departures are recorded, and cells whose frames are recorded as 802.11 with radiotap headers.
+    /// Default: all cells, and all router links except the interfaces of cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Vec<String>>,
-    /// Recording ends after so many packets and frames.
+    /// Number of packets and frames after which recording ends.
     #[serde(default = "capture_packets")]
     pub packets: u32,
 }

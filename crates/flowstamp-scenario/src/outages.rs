@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 pub struct Outage {
     /// Name of the link, such as `a->b`.
     pub link: String,
-    /// The link fails.
+    /// When the link fails.
     pub from: Time,
-    /// It returns. Default: it does not.
+    /// When the link returns. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
-    /// Its way back, `b->a` or `name.reverse`, fails with it.
+    /// Whether the way back, `b->a` or `name.reverse`, fails with it.
     #[serde(default = "yes")]
     pub both_ways: bool,
-    /// What becomes of packets that wait for the link or are on it.
+    /// What happens to packets that wait for the link or are on it.
     #[serde(default)]
     pub on_failure: OnFailure,
 }
@@ -27,24 +27,26 @@ fn yes() -> bool {
     true
 }
 
-/// What becomes of the packets of a link that fails.
+/// What happens to the packets of a link that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// They are lost: those on their way, and all that leave the transmitter, which goes on, until the link returns.
+    /// Packets on their way are lost. The transmitter goes on, and all packets that it sends are lost until the
+    /// link returns.
     #[default]
     Lose,
     /// Nothing is lost: the transmitter stops and the queue waits. Packets that have left it arrive.
     Hold,
 }
 
-/// What routes do when links fail and return.
+/// How routes follow links that fail and return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Routing {
-    /// Routes are computed anew, without the links that are down. A flow without another way keeps its own. If false, all flows keep theirs.
+    /// Whether routes are computed anew, without the links that are down. A flow without another route keeps its
+    /// own.
     pub reroute: bool,
-    /// How long after a link fails or returns all routes follow.
+    /// Time from the failure or return of a link until all routes follow.
     pub convergence: Time,
 }
 

@@ -9,16 +9,16 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Sizes {
-    /// All alike.
+    /// One size for all.
     Fixed {
         /// The size.
         size: Bytes,
     },
-    /// Evenly spread.
+    /// Uniform from `min` to `max`.
     Uniform {
-        /// The least.
+        /// The smallest size.
         min: Bytes,
-        /// The most.
+        /// The largest size.
         max: Bytes,
     },
     /// Exponential.
@@ -30,7 +30,7 @@ pub enum Sizes {
     Pareto {
         /// The mean.
         mean: Bytes,
-        /// Above 1; the mean diverges at 1.
+        /// Exponent of the tail, above 1; the mean diverges at 1.
         shape: f64,
     },
     /// A measured distribution: a file of lines `bytes percent`, a cumulative distribution that ends at 100.

@@ -13,29 +13,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Which packets of a link go before all others. A transmission is not interrupted.
+/// Which packets a link sends before all others. It does not interrupt a transmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// None do.
+    /// None.
     #[default]
     None,
-    /// Acks, and the answers to packets that open or end a flow or probe its path. The buffer is that of all.
+    /// Acks, and the answers to packets that open or end a flow or probe its path. All packets share one buffer.
     Acks,
-    /// Strict priority by `label` of the flows: the greatest label that waits is next. Each label has a queue and a buffer of its own.
+    /// Strict priority by the flows' `label`: the greatest waiting label is next. Each label has a queue and a
+    /// buffer of its own.
     Labels,
 }
 
-/// Who is tested on a link, and what becomes of who fails.
+/// Which flows are tested on a link, and for how long a flow that fails is isolated.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Police {
-    /// Flows below it are not tested. Default: a tenth of the link's rate.
+    /// Rate below which flows are not tested. Default: a tenth of the link's rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heavy: Option<Rate>,
-    /// Time from a test passed to the next of that flow.
+    /// Time from a passed test to the flow's next test.
     pub retest: Time,
-    /// How long a flow that has failed is held to its allowance: half of its rate at first, less while the link drops packets.
+    /// How long a flow that failed is held to its allowance. The allowance is half of its rate at first, and less
+    /// while the link drops packets.
     pub isolate: Time,
 }
 
@@ -57,14 +59,14 @@ impl Police {
     }
 }
 
-/// Two routers, `left` and `right`, one link each way between them; hosts hang on access links of their own.
-/// The links are named `bottleneck` (left to right) and `bottleneck.reverse`.
+/// One bottleneck: two routers, `left` and `right`, with one link each way. Each host has an access link of its
+/// own. The links are named `bottleneck` (left to right) and `bottleneck.reverse`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dumbbell {
     /// Capacity of the bottleneck, both ways.
     pub rate: LinkRate,
-    /// Round-trip propagation time of flows that do not name their own, over all six links.
+    /// Round-trip propagation time of flows without an `rtt` of their own. It covers all six links.
     pub rtt: Time,
     /// One-way propagation delay of the bottleneck. Default: 0.4 rtt, which leaves 0.05 rtt to each access link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,27 +80,29 @@ pub struct Dumbbell {
     /// The bottleneck's router law.
     #[serde(default)]
     pub router: RouterSpec,
-    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    /// How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its
+    /// own.
     #[serde(default)]
     pub share: ShareSpec,
-    /// Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they
-    /// come. Not together with `share`.
+    /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
+    /// otherwise none. It excludes `share`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// Flows that do not obey are found by tests and isolated (Katabi 2002, section 7): `{}` for all defaults. For links with a router law of
-    /// XCP or RCP. Default: nobody is tested.
+    /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
+    /// defaults. Needs a router law of XCP or RCP. Default: no tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub police: Option<Police>,
-    /// Packets that the bottleneck loses, copies, holds back or sends another way once they have crossed it. Both ways. Default: it does not.
+    /// Losses, marks, copies, delays and detours of packets after they have crossed the bottleneck, in both
+    /// directions. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impairments: Option<Impairments>,
     /// Capacity of each access link. Default: ten times the bottleneck's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
-    /// Capacity from right to left, where it differs.
+    /// Capacity from right to left. Default: as `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse_rate: Option<LinkRate>,
-    /// What happens to packets from right to left, where it differs; `{}` is nothing.
+    /// Impairments from right to left; `{}` for none. Default: as `impairments`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse_impairments: Option<Impairments>,
 }
@@ -107,7 +111,7 @@ pub struct Dumbbell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParkingLot {
-    /// Capacity of each link in turn, both ways; as many links as there are rates.
+    /// Capacity of each link in order, both ways. There are as many links as rates.
     pub rates: Vec<Rate>,
     /// One-way propagation delay of each link.
     pub delay: Time,
@@ -123,18 +127,19 @@ pub struct ParkingLot {
     /// The router law of each link.
     #[serde(default)]
     pub router: RouterSpec,
-    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    /// How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its
+    /// own.
     #[serde(default)]
     pub share: ShareSpec,
-    /// Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they
-    /// come. Not together with `share`.
+    /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
+    /// otherwise none. It excludes `share`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// Flows that do not obey are found by tests and isolated (Katabi 2002, section 7): `{}` for all defaults. For links with a router law of
-    /// XCP or RCP. Default: nobody is tested.
+    /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
+    /// defaults. Needs a router law of XCP or RCP. Default: no tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub police: Option<Police>,
-    /// Packets that each link loses, copies, holds back or sends another way once they have crossed it. Default: it does not.
+    /// Losses, marks, copies, delays and detours of packets after they have crossed each link. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impairments: Option<Impairments>,
     /// Capacity of each access link. Default: ten times the fastest link's.
@@ -145,31 +150,33 @@ pub struct ParkingLot {
     pub access_delay: Time,
 }
 
-/// Every leaf switch is joined with every spine switch, and has hosts of its own: Clos' network in two stages. Nodes are `leaf0`, ...,
-/// `spine0`, ... and `h0`, ..., whose first are at `leaf0`; links are named by their ends, `h0->leaf0`.
+/// A two-stage Clos network: every leaf switch has a link to every spine switch, and hosts of its own. Nodes are
+/// `leaf0`, ..., `spine0`, ... and `h0`, ...; the first hosts are at `leaf0`. Links are named by their ends, such
+/// as `h0->leaf0`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeafSpine {
-    /// Leaf switches.
+    /// Number of leaf switches.
     pub leaves: u32,
-    /// Spine switches.
+    /// Number of spine switches.
     pub spines: u32,
-    /// Hosts of each leaf.
+    /// Number of hosts at each leaf.
     pub hosts: u32,
     /// Capacity of each host's link, both ways.
     pub rate: Rate,
-    /// Capacity of each link between leaf and spine, both ways. Default: the hosts'.
+    /// Capacity of each link between leaf and spine, both ways. Default: as `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spine_rate: Option<Rate>,
     /// One-way propagation delay of each host's link.
     pub delay: Time,
-    /// One-way propagation delay of each link between leaf and spine. Default: the hosts'.
+    /// One-way propagation delay of each link between leaf and spine. Default: as `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spine_delay: Option<Time>,
-    /// Buffer in front of each link between switches, and from a switch to a host; `BDP` is the link's capacity times `rtt`.
+    /// Buffer in front of each link of a switch, to another switch or to a host. `BDP` is the link's capacity times
+    /// `rtt`.
     #[serde(default)]
     pub buffer: Buffer,
-    /// Buffer of a host's own link, which is its memory. Default: 2MB.
+    /// Buffer in front of a host's own link: the host's send memory. Default: 2MB.
     #[serde(default = "host_buffer")]
     pub host_buffer: Buffer,
     /// The round-trip time that `BDP` refers to. Default: the longest of any flow.
@@ -178,34 +185,36 @@ pub struct LeafSpine {
     /// The queue of each link.
     #[serde(default)]
     pub queue: QueueSpec,
-    /// The router law of each link, hosts' own among them.
+    /// The router law of each link, including the hosts' own.
     #[serde(default)]
     pub router: RouterSpec,
-    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    /// How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its
+    /// own.
     #[serde(default)]
     pub share: ShareSpec,
-    /// Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they
-    /// come. Not together with `share`.
+    /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
+    /// otherwise none. It excludes `share`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
 
-/// A fat tree of switches with `k` ports (Al-Fares 2008): `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches and
-/// `k^3/4` hosts, with as much capacity at each stage. Nodes are `h0`, ..., `pod0-edge0`, ..., `pod0-agg0`, ..., and `core0`, ...; links are
-/// named by their ends, `h0->pod0-edge0`.
+/// A fat tree of switches with `k` ports (Al-Fares 2008). It has `k` pods of `k/2` edge and `k/2` aggregation
+/// switches, `(k/2)^2` core switches and `k^3/4` hosts, and the same capacity at each stage. Nodes are `h0`, ...,
+/// `pod0-edge0`, ..., `pod0-agg0`, ..., and `core0`, .... Links are named by their ends, such as `h0->pod0-edge0`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FatTree {
-    /// Ports of each switch: even.
+    /// Number of ports of each switch, which must be even.
     pub k: u32,
     /// Capacity of each link, both ways.
     pub rate: Rate,
     /// One-way propagation delay of each link.
     pub delay: Time,
-    /// Buffer in front of each link between switches, and from a switch to a host; `BDP` is the link's capacity times `rtt`.
+    /// Buffer in front of each link of a switch, to another switch or to a host. `BDP` is the link's capacity times
+    /// `rtt`.
     #[serde(default)]
     pub buffer: Buffer,
-    /// Buffer of a host's own link, which is its memory. Default: 2MB.
+    /// Buffer in front of a host's own link: the host's send memory. Default: 2MB.
     #[serde(default = "host_buffer")]
     pub host_buffer: Buffer,
     /// The round-trip time that `BDP` refers to. Default: the longest of any flow.
@@ -214,14 +223,15 @@ pub struct FatTree {
     /// The queue of each link.
     #[serde(default)]
     pub queue: QueueSpec,
-    /// The router law of each link, hosts' own among them.
+    /// The router law of each link, including the hosts' own.
     #[serde(default)]
     pub router: RouterSpec,
-    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    /// How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its
+    /// own.
     #[serde(default)]
     pub share: ShareSpec,
-    /// Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they
-    /// come. Not together with `share`.
+    /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
+    /// otherwise none. It excludes `share`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
@@ -230,64 +240,66 @@ fn host_buffer() -> Buffer {
     Buffer::Bytes(Bytes::new(2_000_000))
 }
 
-/// Any network of named nodes. Packets take the path of least delay, or of least weight if links have weights. Of equal paths between two
-/// nodes each flow takes one, by a hash of its group's name, its number and the seed.
+/// Any network of named nodes. Packets take the path of least delay, or of least weight if links have weights. If
+/// several paths are equal, each flow takes one, by a hash of its group's name, its number and the seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Graph {
-    /// The links; their ends name the nodes.
+    /// The links. The names of their ends are the nodes.
     #[serde(default)]
     pub links: Vec<Link>,
-    /// In place of `links` a file of them, relative to the scenario's folder: GraphML as networkx writes it, whose edges have `rate` (or
-    /// `capacity`) and `delay`, or CSV (with commas, semicolons or tabs) with columns `source`, `target`, `rate` and `delay`. Both may also say
-    /// `weight`, `name`, `buffer`, `queue`, `router`, `priority`, `medium` and `duplex`. Edges of an undirected graph lead both ways, and so do
-    /// rows of CSV.
+    /// A file of links in place of `links`, relative to the scenario's folder. GraphML, as networkx writes it, has
+    /// `rate` (or `capacity`) and `delay` on its edges. CSV, with commas, semicolons or tabs, has columns `source`,
+    /// `target`, `rate` and `delay`. Both may also have `weight`, `name`, `buffer`, `queue`, `router`, `priority`,
+    /// `medium` and `duplex`. An edge of an undirected graph leads both ways, and so does a row of CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Links that do not say `duplex` lead one way, from the first node to the second. Default: as the GraphML file says; false otherwise.
+    /// Whether links without `duplex` lead one way only, from the first node to the second. Default: as the GraphML
+    /// file says; otherwise false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directed: Option<bool>,
-    /// The file's column or attribute that is the capacity. Default: `rate` or `capacity`.
+    /// The file's column or attribute that holds the capacity. Default: `rate` or `capacity`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_key: Option<String>,
-    /// The unit of capacities in the file that have none: `"bps"`, `"kbps"`, `"Mbps"`, `"Gbps"` or `"Tbps"`. Default: they are refused.
+    /// The unit of capacities that are bare numbers in the file: `"bps"`, `"kbps"`, `"Mbps"`, `"Gbps"` or `"Tbps"`.
+    /// Default: bare numbers are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_unit: Option<String>,
-    /// The file's column or attribute that is the one-way propagation delay. Default: `delay`.
+    /// The file's column or attribute that holds the one-way propagation delay. Default: `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_key: Option<String>,
-    /// The unit of delays in the file that have none, such as `"ms"`. Default: they are refused.
+    /// The unit of delays that are bare numbers in the file, such as `"ms"`. Default: bare numbers are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_unit: Option<String>,
-    /// The file's column or attribute that is the weight. Default: `weight`.
+    /// The file's column or attribute that holds the weight. Default: `weight`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_key: Option<String>,
-    /// Columns of a CSV file that are left alone; any other unknown column is refused. `"*"` stands for all unknown columns. Unknown
-    /// attributes of GraphML are left alone anyway; one that is named here is, too, if it is known.
+    /// Columns of a CSV file to ignore. Any other unknown column is refused; `"*"` ignores all unknown columns. In
+    /// GraphML, unknown attributes are ignored anyway, and a known one is ignored if it is named here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore_columns: Vec<String>,
-    /// Capacity of the file's links that name none, as are the following.
+    /// Capacity of the file's links that have none of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<LinkRate>,
-    /// One-way propagation delay.
+    /// One-way propagation delay of the file's links that have none of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Time>,
-    /// Weight, by which routes go.
+    /// Weight of the file's links that have none of their own. Routes go by weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Weight>,
-    /// Buffer.
+    /// Buffer of the file's links that have none of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
-    /// Queue.
+    /// Queue of the file's links that have none of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
-    /// Router law.
+    /// Router law of the file's links that have none of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterSpec>,
-    /// How the router law shares the link with traffic of other protocols.
+    /// How the router laws of the file's links share them with traffic of other protocols.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<ShareSpec>,
-    /// Packets that go before all others.
+    /// Packets that the file's links send before all others, if a link does not say otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// The round-trip time that a buffer in `BDP` refers to. Default: the longest of any flow.
@@ -295,7 +307,7 @@ pub struct Graph {
     pub rtt: Option<Time>,
 }
 
-/// One link of a graph, or one each way.
+/// A link of a graph, or one each way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -303,45 +315,46 @@ pub struct Link {
     pub from: String,
     /// The node that receives.
     pub to: String,
-    /// Name in results. Default: `from->to`, and `from->to#2` of a second link between the same nodes.
+    /// Name in results. Default: `from->to`, and `from->to#2` for a second link between the same nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Capacity.
+    /// Capacity of the link.
     pub rate: LinkRate,
-    /// One-way propagation delay.
+    /// One-way propagation delay of the link.
     pub delay: Time,
-    /// What it costs to take the link. If one link has a weight, all need one, and packets take the path whose weights have the least
-    /// sum. Default: paths go by delay.
+    /// Cost of taking the link. If one link has a weight, all need one, and packets take the path whose weights
+    /// have the least sum. Default: packets take the path of least delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Weight>,
-    /// Buffer.
+    /// Buffer in front of the link.
     #[serde(default)]
     pub buffer: Buffer,
-    /// Queue.
+    /// The link's queue.
     #[serde(default)]
     pub queue: QueueSpec,
-    /// Router law.
+    /// The link's router law.
     #[serde(default)]
     pub router: RouterSpec,
-    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    /// How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its
+    /// own.
     #[serde(default)]
     pub share: ShareSpec,
-    /// Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they
-    /// come. Not together with `share`.
+    /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
+    /// otherwise none. It excludes `share`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// Flows that do not obey are found by tests and isolated (Katabi 2002, section 7): `{}` for all defaults. For links with a router law of
-    /// XCP or RCP. Default: nobody is tested.
+    /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
+    /// defaults. Needs a router law of XCP or RCP. Default: no tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub police: Option<Police>,
-    /// Packets that the link loses, copies, holds back or sends another way once they have crossed it. Default: it does not.
+    /// Losses, marks, copies, delays and detours of packets after they have crossed the link. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impairments: Option<Impairments>,
-    /// Links that name the same medium share it: one of them sends at a time, in turn. Default: a medium of its own for each
-    /// direction.
+    /// The medium that carries the link. Links with the same medium share it: they send one at a time, in turn.
+    /// Default: a medium of its own for each direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub medium: Option<String>,
-    /// The same link also leads back, as `to->from` or `name.reverse`.
+    /// Whether the same link also leads back, as `to->from` or `name.reverse`.
     #[serde(default = "yes")]
     pub duplex: bool,
 }

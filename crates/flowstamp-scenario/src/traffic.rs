@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Flows that are alike.
+/// A group of flows with the same properties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowGroup {
@@ -19,97 +19,105 @@ pub struct FlowGroup {
     pub name: String,
     /// The sender's law.
     pub law: SenderSpec,
-    /// How many flows, which may be 0, so that a sweep can leave them out; of web flows and of those of a `list`, how many host pairs
-    /// they share between two nodes. Default 1; web flows and lists 10; with a `pattern` as that says.
+    /// Number of flows; 0 leaves the group out, for sweeps. With `web` or `list` it is the number of host pairs
+    /// that the flows share between two nodes. Default: 1; with `web` or `list` 10; with `pattern` as the pattern
+    /// says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// Where data comes from: a node. Default: the first node.
+    /// The node that data comes from. Default: the first node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Where data goes: a node. Default: the last node.
+    /// The node that data goes to. Default: the last node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Between which hosts the flows go, in place of `from` and `to`. Hosts are those of a fat_tree or leaf_spine, and in a graph the nodes
-    /// with one neighbour.
+    /// Which hosts the flows connect, in place of `from` and `to`. Hosts are those of a fat_tree or leaf_spine; in
+    /// a graph they are the nodes with one neighbour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
-    /// Data goes the other way: `from` and `to` change places.
+    /// Whether `from` and `to` change places, so that data goes the other way.
     #[serde(default)]
     pub reverse: bool,
-    /// In a parking lot: one such group of flows over each single link.
+    /// In a parking lot, whether there is one such group over each single link.
     #[serde(default)]
     pub each_hop: bool,
-    /// Round-trip propagation time, by a longer access link at the sender; one for all, or a list, one for each flow.
+    /// Round-trip propagation time: one for all flows, or a list with one for each. A longer access link at the
+    /// sender makes up the difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<OneOrMany<Time>>,
-    /// When the first flow starts, or a list, one for each flow; of a `list` in a file, what is added to each row's.
+    /// When the first flow starts, or a list with one time for each flow. With `list`, it is added to each row's
+    /// start.
     #[serde(default = "at_once")]
     pub start: OneOrMany<Time>,
-    /// How much later than the one before each flow starts.
+    /// Time between the starts of successive flows.
     #[serde(default)]
     pub every: Time,
-    /// Each flow starts up to so much later, drawn uniformly.
+    /// Longest random delay of each flow's start, drawn uniformly from 0.
     #[serde(default)]
     pub spread: Time,
     /// When the flows stop sending new data. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
-    /// How long each flow sends new data, from its own start on. Default: until `stop`.
+    /// How long each flow sends new data from its start. Default: until `stop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<Time>,
-    /// Each flow lasts up to so much longer than `lifetime`, drawn uniformly.
+    /// Longest random extension of each flow's `lifetime`, drawn uniformly from 0.
     #[serde(default)]
     pub lifetime_spread: Time,
-    /// How much payload each flow transfers. Default: without end.
+    /// Payload that each flow transfers. Default: endless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
-    /// How fast the application produces payload: short for an `application` of kind `"constant"`. Default: faster than the network.
+    /// Rate at which the application produces payload: short for an `application` of kind `"constant"`. Default:
+    /// there is always more to send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// What the application of each flow produces, and when. Default: more than the network carries.
+    /// What the application of each flow produces, and when. Default: there is always more to send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<Application>,
-    /// Sizes of datagrams as they are on the wire: one size, `"imix"`, or a list of sizes with weights. From the scenario's `header` to its `packet`,
-    /// which is the default.
+    /// Sizes of datagrams on the wire: one size, `"imix"`, or a list of sizes with weights. They range from the
+    /// scenario's `header` to its `packet`, which is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<PacketSizes>,
-    /// How far a datagram application's packets leave behind the ticks of its clock, drawn uniformly for each, in their order: up to 1 s, or `"none"`
-    /// for the bare clock. Default: up to eight times as long as the slowest link on the way takes for a packet, and at most 1 s; of Poisson
-    /// datagrams none.
+    /// Longest random delay of datagrams after the ticks of their application's clock, at most 1 s. It is drawn
+    /// uniformly for each datagram, and they keep their order. `"none"` has no delay. Default: eight transmission
+    /// times of a packet on the slowest link of the path, at most 1 s; none for Poisson datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
-    /// The most datagrams, in bytes on the wire, that may wait for the host's own link. The source drops what an application produces beyond it. Needs
-    /// hosts of their own (`access`). Default: without bound.
+    /// Maximum size on the wire of all datagrams that wait for the host's own link. The source drops further
+    /// datagrams. Needs hosts of their own (`access`). Default: unbounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Bytes>,
     /// Flows that arrive at random, each with a size of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<Web>,
-    /// Flows that a file lists, relative to the scenario's folder: CSV whose first line names its columns, or Parquet. A row is a flow. Columns
-    /// `start` (seconds, or with a unit: `0.25`, `250ms`) and `size` (bytes of payload, or with a unit: `15000`, `15kB`) must be there; `from`, `to`
-    /// and `law` say otherwise than the group, where they are not empty: nodes, and a law's name, with the group's parameters if it is the group's and its default ones else.
+    /// A file that lists flows, one in each row, relative to the scenario's folder: CSV whose first line names the
+    /// columns, or Parquet. The columns `start` (seconds, or with a unit: `0.25`, `250ms`) and `size` (bytes of
+    /// payload, or with a unit: `15000`, `15kB`) are required. In the columns `from`, `to` and `law`, a node or a
+    /// law's name replaces the group's for its row. The group's own law keeps the group's parameters; any other law
+    /// has its defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<PathBuf>,
-    /// Columns of `list` that are left alone; any other unknown column is refused. `"*"` stands for all unknown columns.
+    /// Columns of `list` to ignore. Any other unknown column is refused; `"*"` ignores all unknown columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore_columns: Vec<String>,
-    /// What the receiving hosts know. With `"tcp"` stamps do not come back, and laws that rely on them are refused, unless they ask for
-    /// their protocol first (`negotiate`).
+    /// Which protocols the receiving hosts know. With `"tcp"` they echo no stamps. Laws that rely on stamps are
+    /// then refused, unless they ask for their protocol first (`negotiate`).
     #[serde(default)]
     pub receiver: Receiver,
-    /// The link that the flow governs, by its name: what waits for it leaves at the rate of this flow, which has no data of its own. For
-    /// laws of macro-flows, `"xcp-edge"` and `"vcp-edge"`; the flow goes from the link's end to where all flows over the link leave the cloud.
+    /// Name of the link that the flow governs. Packets leave the link at the rate of this flow, which has no data
+    /// of its own. Needs the law of a macro-flow, `"xcp-edge"` or `"vcp-edge"`. The flow goes from the link's end
+    /// to where all flows over the link leave the cloud.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governs: Option<String>,
     /// Window, acks and recovery.
     #[serde(default)]
     pub transport: transport::Params,
-    /// Which packets go first on links with `priority = "labels"`: those of flows with a greater label, acks too. 0 to 7, as the priority code
-    /// point of IEEE 802.1Q.
+    /// Priority on links with `priority = "labels"`: packets of flows with a greater label go first, and so do
+    /// their acks. 0 to 7, as the priority code point of IEEE 802.1Q.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(max = 7))]
     pub label: u8,
-    /// Hosts of their own on access links. Default: as the topology says; in a graph none, flows start at the node.
+    /// Gives each flow hosts of its own on such access links. Default: as the topology says; in a graph none, and
+    /// flows start at the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
 }
@@ -141,22 +149,22 @@ fn at_once() -> OneOrMany<Time> {
     OneOrMany::One(Time::ZERO)
 }
 
-/// Between which hosts the flows of a group go.
+/// Which hosts the flows of a group connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
-    /// Each flow between two that are drawn at random. `count` is how many pairs are drawn: as many as there are hosts by default, of web
-    /// flows, which take them in turn, 10,000.
+    /// Each flow connects two hosts drawn at random. `count` is the number of pairs, by default the number of
+    /// hosts. Web flows take 10,000 pairs in turn by default.
     Random,
-    /// Each host sends to one other and receives from one, drawn at random. `count` is by default the number of hosts; more flows go round
-    /// again.
+    /// Each host sends to one other and receives from one, drawn at random. `count` is by default the number of
+    /// hosts; further flows repeat the pairs.
     Permutation,
-    /// All to one host, which `to` may name (default: the last), from others drawn at random. `count` is by default all of the others;
-    /// more flows go round again.
+    /// All flows go to one host, which `to` may name (default: the last), from others drawn at random. `count` is
+    /// by default the number of the others; further flows repeat them.
     Incast,
 }
 
-/// What a receiving host knows.
+/// Which protocols a receiving host knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Receiver {
@@ -221,13 +229,14 @@ impl<'de, T: Deserialize<'de> + FromStr<Err: fmt::Display>> Deserialize<'de> for
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Web {
-    /// Mean number of new flows per second, whatever they bring. Exactly one of `flows_per_s` and `load` is given.
+    /// Mean number of new flows per second, whatever their sizes. Exactly one of `flows_per_s` and `load` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows_per_s: Option<f64>,
-    /// Offered load, headers included, as a share of the slowest link's capacity on the path; with a `pattern`, of what the hosts' own links
-    /// carry together, those of all that send or of all that receive, whichever is less. What arrives in the warm-up, and after it, is that
-    /// within 5%: so many flows are drawn as bring it, at random times, and a flow that would bring more is drawn again. Of less than a
-    /// hundred flows in either it is so on average, as with `flows_per_s`.
+    /// Offered load, headers included, as a share of the capacity of the path's slowest link. With a `pattern` it
+    /// is a share of the total capacity of the sending or of the receiving hosts' own links, whichever is less. The
+    /// load that arrives in the warm-up, and after it, is within 5% of this share. For that, enough flows are drawn
+    /// at random times, and a flow that would exceed the load is drawn again. With fewer than a hundred flows in
+    /// either part the load is met on average only, as with `flows_per_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Ratio>,
     /// How arrivals are spaced.
@@ -246,7 +255,7 @@ pub enum Arrivals {
     Poisson,
     /// Pareto gaps.
     Pareto {
-        /// Above 1; near 1 is heavy-tailed.
+        /// Exponent of the tail, above 1; near 1 is heavy-tailed.
         shape: f64,
     },
 }

@@ -12,20 +12,20 @@ use std::fmt;
 /// The longest packet that 802.11 carries, LLC and SNAP headers included (aMSDUMaximumLength).
 pub const MAX_MSDU: Bytes = Bytes::new(2304);
 
-/// Where a cell's numbers come from.
+/// The standard from which a cell's values come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Standard {
     /// HR/DSSS, long preamble: 1 to 11 Mb/s.
     #[default]
     #[serde(rename = "802.11b")]
     B,
-    /// ERP-OFDM with 9 us slots and without protection, a cell that has no 802.11b station: 6 to 54 Mb/s.
+    /// ERP-OFDM with 9 us slots and without protection, for cells without an 802.11b station: 6 to 54 Mb/s.
     #[serde(rename = "802.11g")]
     G,
-    /// 802.11b as ns-2 has it, whose defaults are 1 Mb/s for control frames and 34 bytes of MAC header.
+    /// 802.11b as ns-2 has it: control frames at 1 Mb/s and 34 bytes of MAC header.
     #[serde(rename = "802.11b-ns2")]
     BNs2,
-    /// 802.11g as scripts for ns-2 set it: 20 us of preamble and header, a SIFS of 16 us, no symbols.
+    /// 802.11g as ns-2 scripts set it: 20 us of preamble and header, a SIFS of 16 us, no symbols.
     #[serde(rename = "802.11g-ns2")]
     GNs2,
 }
@@ -41,28 +41,28 @@ impl fmt::Display for Standard {
     }
 }
 
-/// Preamble and header in front of a frame, where the PHY has two.
+/// Preamble and header in front of a frame, for PHYs that have two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Preamble {
     /// `plcp`.
     #[default]
     Long,
-    /// `plcp_short`, but for frames at the PHY's lowest rate, which have none.
+    /// `plcp_short`, except for frames at the PHY's lowest rate, which have no short preamble.
     Short,
 }
 
-/// Whose rules stations obey.
+/// The DCF rules that stations follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Rules {
     /// The standard's.
     #[default]
     #[serde(rename = "standard")]
     Standard,
-    /// Those of ns-2's `Mac/802_11`, in which: a backoff is drawn from 0 to CW-1; a frame always waits for DIFS and a backoff,
-    /// however long the medium has been idle; durations in frames are rounded to whole microseconds; EIFS is counted as busy and
-    /// DIFS comes after it; who is still sending when the others have ended waits for its ack instead; a CTS that arrives sets the
-    /// count of failed RTS to zero.
+    /// Those of ns-2's `Mac/802_11`. A backoff is drawn from 0 to CW-1. A frame always waits for DIFS and a
+    /// backoff, however long the medium has been idle. Durations in frames are rounded to whole microseconds. EIFS
+    /// counts as busy, and DIFS comes after it. A station that still sends when the others have ended waits for its
+    /// ack instead. A CTS that arrives sets the count of failed RTS to zero.
     #[serde(rename = "ns-2")]
     Ns2,
 }
@@ -83,23 +83,26 @@ macro_rules! parameters {
             pub eifs: Option<Time>,
         }
 
-        /// A cell's standard, and what is not as that has it.
+        /// A cell's standard, and the values that differ from it.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct Dcf {
-            /// Where all numbers come from that are not given.
+            /// The standard from which all other values come.
             pub standard: Standard,
             $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)*
-            /// Rate of acks and CTS, whatever the data rate. Default: the highest of `basic_rates` not above the data rate.
+            /// Rate of acks and CTS at every data rate. Default: the highest of `basic_rates` that is not above the
+            /// data rate.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub control_rate: Option<Rate>,
-            /// How long a station waits for an ack or a CTS, before DIFS, whatever `scale` is. Default: as long as the others
-            /// wait before theirs, so that who collided begins with them after EIFS. The standard's is SIFS, a slot and the time in
-            /// which a PHY tells of a preamble (9.3.2.8): 222us in 802.11b, after which who collided is ahead.
+            /// How long a station waits for an ack or a CTS before it waits for DIFS; `scale` does not change it.
+            /// Default: as long as the other stations wait before DIFS, so that stations that collided resume with
+            /// them after EIFS. The standard has SIFS, a slot and aPHY-RX-START-Delay (9.3.2.8), 222us in 802.11b.
+            /// Stations that collided then resume ahead of the others.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub ack_timeout: Option<Time>,
-            /// What stations wait for, instead of DIFS, after a frame that they could not read, whatever `scale` is. Default: SIFS, an ack
-            /// at `mandatory_rate` and DIFS. Where stations of 802.11g know 802.11b's rates too, the lowest of those is meant: 342us.
+            /// How long stations wait, instead of DIFS, after a frame that they could not read; `scale` does not
+            /// change it. Default: SIFS, an ack at `mandatory_rate` and DIFS. For 802.11g stations that also know
+            /// 802.11b's rates, the ack is at the lowest of those: 342us in all.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub eifs: Option<Time>,
         }
@@ -120,50 +123,52 @@ macro_rules! parameters {
 }
 
 parameters! {
-    /// A slot of the backoff.
+    /// Length of a backoff slot.
     slot: Time,
-    /// Between the frames of one exchange; DIFS is this and two slots.
+    /// Gap between the frames of one exchange. DIFS is this and two slots.
     sifs: Time,
-    /// The first backoff is drawn from 0 to this, in slots.
+    /// Upper end of the first backoff in slots; the lower end is 0.
     cw_min: u32,
-    /// No backoff is drawn from more than this.
+    /// Largest upper end of a backoff in slots.
     cw_max: u32,
-    /// So many transmissions of a frame that is not announced by an RTS, or of an RTS, before the frame is given up.
+    /// Maximum number of transmissions of an RTS, or of a frame without one, before the frame is given up.
     short_retry_limit: u32,
-    /// So many transmissions of a frame that an RTS announces before it is given up.
+    /// Maximum number of transmissions of a frame with an RTS before it is given up.
     long_retry_limit: u32,
-    /// Frames longer than this, MAC header and FCS included, are announced by an RTS. The default lets none be.
+    /// Length above which an RTS announces a frame, MAC header and FCS included. By default no frame is that long.
     rts_threshold: Bytes,
-    /// Which preamble frames have.
+    /// The preamble of frames.
     preamble: Preamble,
-    /// Time of the long preamble and PLCP header.
+    /// Duration of the long preamble and PLCP header.
     plcp: Time,
-    /// Time of the short preamble and PLCP header.
+    /// Duration of the short preamble and PLCP header.
     plcp_short: Time,
-    /// What follows the PLCP header lasts a whole number of these; 0s: as long as its bits do.
+    /// Duration of a symbol. After the PLCP header a frame lasts a whole number of symbols; with 0s it lasts as
+    /// long as its bits.
     symbol: Time,
     /// Bits that the PHY adds to a frame: OFDM's SERVICE field and tail.
     service_bits: u32,
-    /// Silence at the end of a frame that counts as the frame.
+    /// Silence after a frame that counts as part of the frame.
     signal_extension: Time,
-    /// Header of data frames.
+    /// MAC header of data frames.
     mac_header: Bytes,
     /// Frame check sequence of data frames.
     fcs: Bytes,
     /// LLC and SNAP headers.
     llc: Bytes,
-    /// Data rates that there are.
+    /// Available data rates.
     rates: Vec<Rate>,
-    /// Rates that all stations can receive: control frames go at these.
+    /// Rates that all stations can receive. Control frames use them.
     basic_rates: Vec<Rate>,
-    /// The PHY's lowest mandatory rate, that of EIFS.
+    /// The PHY's lowest mandatory rate, from which EIFS follows.
     mandatory_rate: Rate,
-    /// Whose rules stations obey.
+    /// The DCF rules that stations follow.
     rules: Rules,
     /// Divides slots and SIFS, and multiplies data and basic rates (Abrantes and Ricardo 2006, table 1).
     scale: Ratio,
-    /// `scale` goes for what the PHY adds as well: preamble and header, symbols, signal extension and the rate of EIFS. Without, 20
-    /// times the rates carry 3.5 times as much with ten stations, four times with one; with it, 20 times.
+    /// Whether `scale` also applies to what the PHY adds: preamble and header, symbols, signal extension and the
+    /// rate of EIFS. A cell at scale 20 then carries 20 times as much. Otherwise it carries 3.5 times as much with
+    /// ten stations, and four times with one.
     scale_plcp: bool,
 }
 
