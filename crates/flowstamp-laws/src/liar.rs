@@ -26,39 +26,39 @@ use crate::{Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What it makes of the answers that come.
+/// Which feedback the sender follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Hears {
-    /// It obeys.
+    /// All of it.
     All,
-    /// No decrease.
+    /// Increases only.
     Increases,
-    /// Each is taken for the largest that ever came.
+    /// It takes each value for the largest that ever came.
     Largest,
     /// None.
     Nothing,
 }
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What it makes of the answers that come.
+    /// Which feedback the sender follows.
     pub hears: Hears,
-    /// The rate at which it sends whatever it hears, as far as its transport can. Unset, its law's.
+    /// Rate at which the sender sends, whatever the feedback, as far as its transport can. Default: its law's.
     pub pace: Option<Rate>,
-    /// XCP and RCP: the RTT that it names. Unset, its own.
+    /// XCP and RCP: the RTT that its header states. Default: its own.
     pub rtt: Option<Time>,
-    /// XCP: how many packets it says are in flight, above 0. Unset, its window.
+    /// XCP: the window in packets that its header states, above 0. Default: its own.
     pub window: Option<f64>,
-    /// XCP and RCP: the rate that it says it wants. Unset, as much as there is.
+    /// XCP and RCP: the rate that its header asks for. Default: as much as there is.
     pub wish: Option<Rate>,
-    /// VCP: the code that it writes, 0 to 3; with 0 no router writes another. Unset, 1 as honest senders do.
+    /// VCP: the code that it writes, 0 to 3. With 0 no router writes another. Default: 1, as honest senders write.
     pub code: Option<u8>,
-    /// VCP: `t_rho`, as all of its senders have it.
+    /// VCP: `t_rho`, the same for all senders of a network.
     pub t_rho: Option<Time>,
-    /// The most packets that it has in flight: its memory.
+    /// Maximum number of packets in flight: the sender's memory.
     pub most: f64,
 }
 

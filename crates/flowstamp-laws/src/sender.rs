@@ -18,12 +18,12 @@ pub enum Recovery {
     NewReno,
     /// Selective acks, a pipe estimate and a scoreboard (RFC 6675).
     Sack,
-    /// As many packets again as are missing, 2 RTT after the last; for laws that obey routers (Dukkipati 2007, section
-    /// 6.3.1).
+    /// Sends as many packets again as are missing, 2 RTT after the last packet. For laws that obey routers
+    /// (Dukkipati 2007, section 6.3.1).
     Count,
 }
 
-/// How a receiver tells its sender of the marks that it saw.
+/// How a receiver echoes marks to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Echo {

@@ -29,39 +29,41 @@ pub const OWN: usize = 0;
 /// The class of everything else.
 pub const OTHER: usize = 1;
 
-/// By what the classes' weights move.
+/// What the classes' weights follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Weights {
-    /// The average flow of both classes shall have the same rate (Dukkipati 2007, section 6.2.1).
+    /// Equal rates: the average flow of each class gets the same rate (Dukkipati 2007, section 6.2.1).
     #[default]
     Flows,
-    /// The average flow of both classes shall have the same window (PCP: Katabi and Handley 2001, section 4.2; XCP: Katabi, Handley,
-    /// Rohrs 2002, section 8.2): for router laws that know that of their own.
+    /// Equal windows: the average flow of each class gets the same window (PCP: Katabi and Handley 2001, section
+    /// 4.2; XCP: Katabi, Handley, Rohrs 2002, section 8.2). For router laws that know the windows of their own
+    /// flows.
     Windows,
 }
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// By what the weights move.
+    /// What the weights follow.
     pub weights: Weights,
-    /// The own class's queue is drop-tail, whatever the link's queue law: of the queues of PCP or XCP and TCP only TCP's is RED
-    /// (Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002, section 8.2). For schedulers with a queue for each class.
+    /// Whether the own class has a drop-tail queue, whatever the link's queue law. In the papers PCP's and XCP's
+    /// queue is drop-tail beside TCP's RED (Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002,
+    /// section 8.2). Needs a scheduler with a queue for each class.
     pub own_droptail: bool,
-    /// Smoothness of the weights, theta, or k4 or kappa of windows: the most that one update moves them.
+    /// Largest change of the weights in one update: theta, or with windows k4 or kappa.
     pub theta: Ratio,
-    /// The shortest time between two updates; the stability rule lengthens it, and with windows the mean RTT.
+    /// The shortest time between two updates. The stability rule may lengthen it, and with windows the mean RTT.
     pub min_interval: Time,
     /// The longest time between two updates.
     pub max_interval: Time,
     /// Entries of each class's zombie list.
     pub zombies: u32,
-    /// Probability that a packet of a flow that was not found in the list takes the place of the entry it was compared
-    /// with.
+    /// Probability that a packet whose flow differs from the zombie-list entry that it is compared with replaces
+    /// that entry.
     pub overwrite: Ratio,
-    /// The largest packet, which a turn of the deficit round robin lets pass.
+    /// The largest packet, which one turn of deficit round robin lets pass.
     pub mtu: Bytes,
 }
 

@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The most packets in flight, 1 to 10^6; `transport.initial_window` has no meaning.
+    /// Maximum number of packets in flight, 1 to 10^6. `transport.initial_window` has no effect.
     pub window: f64,
-    /// The pace at which packets leave, headers included; unset, whatever the window lets leaves at once.
+    /// Rate at which packets leave, headers included. Default: all packets that the window allows leave at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
 }

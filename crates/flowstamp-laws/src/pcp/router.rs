@@ -72,7 +72,7 @@ use crate::{LongestRtt, Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
@@ -82,13 +82,13 @@ pub struct Params {
     pub k2: f64,
     /// Part of the traffic that is shuffled in each control interval.
     pub k3: f64,
-    /// `T_c`: how long a decision stands. Default: the mean propagation RTT of the flows through the link, or where that is
-    /// not known, the first mean RTT that packets tell.
+    /// `T_c`: how long a decision holds. Default: the mean propagation RTT of the flows through the link. If that
+    /// is unknown, it is the first mean RTT that packets carry.
     pub control_interval: Option<Time>,
     /// The shortest estimation interval.
     pub min_interval: Time,
-    /// RTTs above this count as this much. Unset, 4 s, or three times the longest propagation RTT of the flows through the link where that is
-    /// more.
+    /// Largest RTT; longer RTTs count as this one. Default: 4 s, or three times the longest propagation RTT of the
+    /// flows through the link if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rtt: Option<Time>,
 }

@@ -40,13 +40,14 @@ use crate::units::{Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The rate the application wants; unset, the flow's application rate, or as much as there is.
+    /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
     pub desired_rate: Option<Rate>,
-    /// Ask receiver and routers for PCP first, and become a TCP where one of these does not know it (section 4.1).
+    /// Whether the sender first asks receiver and routers for PCP, and becomes a TCP if one of them does not know
+    /// it (section 4.1).
     pub negotiate: bool,
 }
 

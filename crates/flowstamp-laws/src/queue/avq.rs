@@ -46,26 +46,26 @@ const USUAL_ALPHA: f64 = 0.15;
 /// Share of its window that TCP loses per mark in the paper's model, so that x = sqrt(3/2)/(d sqrt(p)).
 const BETA: f64 = 2.0 / 3.0;
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// `gamma`: the utilisation to aim at.
+    /// `gamma`: target utilisation.
     pub gamma: Ratio,
-    /// `alpha`: how fast the virtual capacity moves, per second. Unset, half of what is stable for `flows` flows of a round trip of
-    /// `rtt`; 0.15 without `flows`, or where nothing is stable.
+    /// `alpha`: how fast the virtual capacity adapts, per second. Default: half of the stability limit for `flows`
+    /// flows with a round trip of `rtt`; 0.15 without `flows`, or if no value is stable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
     /// `N`: the least number of flows, from which `alpha` follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,
-    /// `d`: the longest round trip, from which `alpha` follows if `flows` is given. Unset, the longest propagation RTT of the flows
-    /// through the link.
+    /// `d`: the longest round trip, from which `alpha` follows if `flows` is given. Default: the longest
+    /// propagation RTT of the flows through the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Time>,
     /// The virtual buffer, as a share of the buffer.
     pub virtual_buffer: Ratio,
-    /// ECN-capable packets are marked instead of dropped early.
+    /// Whether ECN-capable packets are marked instead of dropped early.
     pub ecn: bool,
 }
 

@@ -44,18 +44,19 @@ const USUAL_INTERVAL: Time = Time::from_millis(100);
 /// Intervals after which the last drop rate is forgotten (RFC 8289, section 5.5).
 const MEMORY: u64 = 16;
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The waiting time that may persist. Unset, a twentieth of `interval`: 5 ms of 100 ms.
+    /// Queueing delay that may persist. Default: a twentieth of `interval`, 5 ms for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Time>,
-    /// How long packets must have waited too long before the first drop: about the longest RTT of the flows. Unset, 100 ms; or
-    /// the longest propagation RTT of the flows through the link, if that is below 10 ms or above 1 s.
+    /// How long the delay must be above `target` before the first drop: about the longest RTT of the flows.
+    /// Default: 100 ms, or the longest propagation RTT of the flows through the link if that is below 10 ms or
+    /// above 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
-    /// ECN-capable packets are marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
 }
 

@@ -48,27 +48,30 @@ const LEAST_CUT: f64 = 0.75;
 /// Number of flows below which the law forgets none.
 const FEW: usize = 1000;
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Packets get their label here, whatever they have (true), or nowhere (false). Unset, those that have none get one.
+    /// Whether this router labels all packets, even if they have a label (true), or none (false). Default: it
+    /// labels packets that have no label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edge: Option<bool>,
-    /// `K`: the time over which a flow's rate is averaged. Unset, the longest propagation RTT of the flows through the link.
+    /// `K`: the time over which a flow's rate is averaged. Default: the longest propagation RTT of the flows
+    /// through the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
-    /// `K_alpha`: the time over which the link's rates are averaged. Unset, `interval`.
+    /// `K_alpha`: the time over which the link's rates are averaged. Default: `interval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_interval: Option<Time>,
-    /// `K_c`: how long the link must have been congested, or not, for the fair rate to be set anew. Unset, `interval`.
+    /// `K_c`: how long the link must have been congested, or uncongested, before the fair rate is updated. Default:
+    /// `interval`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Time>,
-    /// With less than this share of the buffer in use, a link that was not congested is not.
+    /// Share of the buffer below which a link that was not congested stays uncongested.
     pub threshold: Ratio,
-    /// What an overflow takes off the fair rate.
+    /// Share by which an overflow lowers the fair rate.
     pub overflow_cut: Ratio,
-    /// ECN-capable packets are marked instead of dropped, except where the buffer is full.
+    /// Whether ECN-capable packets are marked instead of dropped, except when the buffer is full.
     pub ecn: bool,
 }
 

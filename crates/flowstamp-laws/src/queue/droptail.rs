@@ -4,7 +4,7 @@ use super::{Arrival, Limit, QueueLaw, QueueView, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which packet is lost where one does not fit.
+/// Which packet is dropped if one does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Drop {
@@ -15,11 +15,11 @@ pub enum Drop {
     Head,
 }
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Which packet is lost where one does not fit.
+    /// Which packet is dropped if one does not fit.
     #[serde(skip_serializing_if = "Params::is_tail")]
     pub drop: Drop,
 }

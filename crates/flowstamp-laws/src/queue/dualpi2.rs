@@ -37,37 +37,40 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The longest round trip to be stable for, from which the five below follow. Unset, 100 ms; or the longest propagation RTT of
-    /// the flows through the link, if that is below 10 ms or above 100 ms.
+    /// The longest round trip for which the controller must be stable. `target`, `interval`, `alpha`, `beta` and
+    /// `threshold` follow from it. Default: 100 ms, or the longest propagation RTT of the flows through the link if
+    /// that is below 10 ms or above 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rtt: Option<Time>,
-    /// The classic queue's delay to aim at. Unset, 0.15 of `max_rtt`: 15 ms of 100 ms.
+    /// Target delay of the classic queue. Default: 0.15 of `max_rtt`, 15 ms for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Time>,
-    /// `T`: time between two updates. Unset, 0.16 of `max_rtt`: 16 ms of 100 ms.
+    /// `T`: time between two updates. Default: 0.16 of `max_rtt`, 16 ms for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
-    /// `alpha`: what an update adds to p' for each second above the target. Unset, 0.016 over `max_rtt`: 0.16 of 100 ms.
+    /// `alpha`: what an update adds to p' for each second of delay above the target. Default: 0.016 s / `max_rtt`,
+    /// 0.16 for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
-    /// `beta`: what an update adds to p' for each second by which the delay grew. Unset, 0.32 over `max_rtt`: 3.2 of 100 ms.
+    /// `beta`: what an update adds to p' for each second by which the delay grew. Default: 0.32 s / `max_rtt`, 3.2
+    /// for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beta: Option<f64>,
-    /// The middle of the ramp: an L4S packet that has waited so long is marked by its own queue with probability 1/2. Unset, 0.01 of
-    /// `max_rtt`: 1 ms of 100 ms.
+    /// Middle of the ramp: the delay at which the L4S queue marks a packet with probability 1/2. Default: 0.01 of
+    /// `max_rtt`, 1 ms for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Time>,
     /// The ramp's length as a share of `threshold`; at 0 it is a step.
     pub ramp: Ratio,
-    /// `k`: L4S packets are marked with k p' where classic ones are with p'^2.
+    /// `k`: coupling factor. L4S packets are marked with probability k p', classic packets with p'^2.
     pub coupling: f64,
-    /// What part of the link the classic queue has in any case.
+    /// Share of the link that the classic queue always gets.
     pub classic_share: Ratio,
-    /// Classic ECN-capable packets are marked instead of dropped.
+    /// Whether classic ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
 }
 

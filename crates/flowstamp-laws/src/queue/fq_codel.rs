@@ -44,25 +44,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The waiting time that may persist in a flow's queue. Unset, a twentieth of `interval`: 5 ms of 100 ms.
+    /// Delay that may persist in a flow's queue. Default: a twentieth of `interval`, 5 ms for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Time>,
-    /// How long a flow's packets must have waited too long before the first drop. Unset, 100 ms; or the longest propagation RTT of the
-    /// flows through the link, if that is below 10 ms or above 1 s.
+    /// How long the delay of a flow's queue must be above `target` before the first drop. Default: 100 ms, or the
+    /// longest propagation RTT of the flows through the link if that is below 10 ms or above 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
-    /// ECN-capable packets are marked instead of dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Queues to which flows are hashed: some may share one.
+    /// Number of queues to which flows are hashed. Several flows may share one.
     pub flows: u32,
-    /// What a queue may send in its turn. Unset, the scenario's `packet`.
+    /// Bytes that a queue may send in its turn. Default: the scenario's `packet`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<Bytes>,
-    /// Most packets that the longest queue gives up at once where the buffer is full: half of its own, and no more than so many.
+    /// Maximum number of packets that the longest queue drops at once when the buffer is full. It drops half of its
+    /// packets, up to this number.
     pub drop_batch: u32,
 }
 

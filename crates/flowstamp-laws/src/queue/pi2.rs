@@ -131,29 +131,32 @@ impl Pi {
     }
 }
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The longest round trip to be stable for, from which the four below follow. Unset, 100 ms; or the longest propagation RTT of
-    /// the flows through the link, if that is below 10 ms or above 100 ms.
+    /// The longest round trip for which the controller must be stable. `target`, `interval`, `alpha` and `beta`
+    /// follow from it. Default: 100 ms, or the longest propagation RTT of the flows through the link if that is
+    /// below 10 ms or above 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rtt: Option<Time>,
-    /// `q0`: the delay to aim at. Unset, 0.15 of `max_rtt`: 15 ms of 100 ms.
+    /// `q0`: target queueing delay. Default: 0.15 of `max_rtt`, 15 ms for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Time>,
-    /// `T`: time between two updates. Unset, 0.16 of `max_rtt`: 16 ms of 100 ms.
+    /// `T`: time between two updates. Default: 0.16 of `max_rtt`, 16 ms for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
-    /// `alpha`: what an update adds to p' for each second above the target. Unset, 0.016 over `max_rtt`: 0.16 of 100 ms.
+    /// `alpha`: what an update adds to p' for each second of delay above the target. Default: 0.016 s / `max_rtt`,
+    /// 0.16 for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
-    /// `beta`: what an update adds to p' for each second by which the delay grew. Unset, 0.32 over `max_rtt`: 3.2 of 100 ms.
+    /// `beta`: what an update adds to p' for each second by which the delay grew. Default: 0.32 s / `max_rtt`, 3.2
+    /// for 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beta: Option<f64>,
-    /// `k`: L4S packets are marked with k p' where classic ones are with p'^2.
+    /// `k`: coupling factor. L4S packets are marked with probability k p', classic packets with p'^2.
     pub coupling: f64,
-    /// Classic ECN-capable packets are marked instead of dropped.
+    /// Whether classic ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
 }
 

@@ -54,31 +54,33 @@ const LARGEST_STEP: f64 = 0.02;
 const NONE_BELOW: f64 = 0.85;
 const SURE_FROM: f64 = 8.5;
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// `QDELAY_REF`, q0: the queueing delay to aim at. 1us to 1000s.
+    /// `QDELAY_REF`, q0: target queueing delay. 1us to 1000s.
     pub target: Time,
     /// `T_UPDATE`, T: time between two updates of the drop probability. 1us to 1000s.
     pub interval: Time,
-    /// `MAX_BURST`: nothing is dropped early for so long after a queue begins to build. 0s to 1000s.
+    /// `MAX_BURST`: time after a queue begins to build during which nothing is dropped early. 0s to 1000s.
     pub max_burst: Time,
-    /// What an update adds to the drop probability for each second above the target, per second of delay.
+    /// What an update adds to the drop probability for each second of delay above the target.
     pub alpha: f64,
     /// What an update adds to the drop probability for each second by which the delay grew.
     pub beta: f64,
-    /// ECN-capable packets are marked instead of dropped while the drop probability is below `mark_ecnth`.
+    /// Whether ECN-capable packets are marked instead of dropped while the drop probability is below `mark_ecnth`.
     pub ecn: bool,
-    /// From this drop probability on, ECN-capable packets are dropped like all others.
+    /// Drop probability from which on ECN-capable packets are dropped like all others.
     pub mark_ecnth: Ratio,
-    /// A drop probability of 10% or more grows by at most 2 percentage points in an update.
+    /// Whether a drop probability of 10% or more grows by at most 2 percentage points in an update.
     pub cap_drop: bool,
-    /// Drops are spread: none before the probabilities since the last one add up to 0.85, and one at the latest when they add up to 8.5.
+    /// Whether drops are spread. The next one then comes only when the probabilities since the last one add up to
+    /// 0.85, and at the latest when they add up to 8.5.
     pub derandomize: bool,
-    /// Smaller packets are dropped less often, in proportion to the scenario's `packet`.
+    /// Whether smaller packets are dropped less often, in proportion to their size over the scenario's `packet`.
     pub bytemode: bool,
-    /// PIE sleeps until a third of the buffer is in use, and falls asleep when the delay and the drop probability are zero.
+    /// Whether PIE is inactive until a third of the buffer is in use, and again once the delay and the drop
+    /// probability are zero.
     pub on_off: bool,
 }
 

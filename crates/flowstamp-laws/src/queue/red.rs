@@ -44,39 +44,42 @@ pub enum Mode {
     Bytes,
 }
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Below this share of the buffer nothing is marked.
+    /// Lower threshold, as a share of the buffer. Below it nothing is marked.
     pub min_threshold: Ratio,
-    /// At this share of the buffer the probability is `max_p`.
+    /// Upper threshold, as a share of the buffer. There the probability is `max_p`.
     pub max_threshold: Ratio,
     /// Probability at the upper threshold.
     pub max_p: Ratio,
-    /// Weight of a new sample in the average, at most 1. Zero: 1 - exp(-1/C), with C the link's rate in
+    /// Weight of a new sample in the average, at most 1. 0 stands for 1 - exp(-1/C), with C the link's rate in
     /// packets per second (2001 section 4.2).
     pub weight: f64,
-    /// From the upper threshold to its double the probability rises to 1, instead of at once.
+    /// Whether the probability rises to 1 between the upper threshold and its double, instead of at once.
     pub gentle: bool,
-    /// ECN-capable packets are marked instead of dropped early.
+    /// Whether ECN-capable packets are marked instead of dropped early.
     pub ecn: bool,
-    /// ECN-capable packets are marked only while the probability is below this; at 1, always (ns-2's `mark_p_`).
+    /// Probability below which ECN-capable packets are marked, and from which on they are dropped. At 1 they are
+    /// always marked (ns-2's `mark_p_`).
     pub mark_p: Ratio,
-    /// `max_p` adapts so that the average stays in the middle between the thresholds.
+    /// Whether `max_p` adapts so that the average stays in the middle between the thresholds.
     pub adaptive: bool,
-    /// The queueing delay to aim at: the lower threshold is half of what the link carries in this time, at least 5
-    /// packets, the upper one three times that (2001 section 4). Absent: the shares above.
+    /// Target queueing delay (2001 section 4). The lower threshold is half of what the link carries in this time,
+    /// at least 5 packets. The upper threshold is three times the lower. Default: `min_threshold` and
+    /// `max_threshold`.
     pub target_delay: Option<Time>,
-    /// K: packets beyond which each arrival is marked, and no other, by the queue as it is: DCTCP's switch (Alizadeh 2010,
-    /// section 3.1). The thresholds, `max_p`, `mark_p`, `weight`, `gentle` and `wait` have no meaning then.
+    /// K: queue in packets above which each arrival is marked, as in DCTCP's switch (Alizadeh 2010, section 3.1).
+    /// It compares the queue itself, not the average. The thresholds, `max_p`, `mark_p`, `weight`, `gentle` and
+    /// `wait` then have no effect.
     pub step: Option<u32>,
-    /// Beyond K what is not ECN-capable is dropped (RFC 3168, section 7), acks among it. If not, it waits with the others, as in switches
-    /// whose drop profile is apart from marking.
+    /// Whether packets that are not ECN-capable are dropped above K, acks among them (RFC 3168, section 7).
+    /// Otherwise they wait with the others, as in switches whose drop profile is separate from marking.
     pub step_drops: bool,
-    /// Packets or bytes.
+    /// Whether queues are counted in packets or in bytes.
     pub mode: Mode,
-    /// Marks are spaced between one and two times 1/p apart instead of up to one time (ns-2's `wait_`).
+    /// Whether marks are 1/p to 2/p packets apart instead of up to 1/p (ns-2's `wait_`).
     pub wait: bool,
 }
 

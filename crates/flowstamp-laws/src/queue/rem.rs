@@ -40,22 +40,22 @@ const LONGEST_INTERVAL: Time = Time::from_secs(10);
 /// Upper bound of the price, at which every packet is marked whatever `phi`.
 const MOST_PRICE: f64 = 1e15;
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// `gamma`: the step of the price per packet.
     pub gamma: f64,
-    /// `alpha`: how much a packet that waits counts beside one that arrives too many.
+    /// `alpha`: weight of a waiting packet in the price, relative to a packet that arrives above capacity.
     pub alpha: f64,
     /// `phi`: the base of the marking probability, above 1.
     pub phi: f64,
-    /// `b*`: the queue to aim at, a share of the buffer.
+    /// `b*`: target queue, as a share of the buffer.
     pub target: Ratio,
-    /// Time between two updates of the price. Unset, 10 packet times.
+    /// Time between two updates of the price. Default: 10 packet times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
-    /// ECN-capable packets are marked instead of dropped early.
+    /// Whether ECN-capable packets are marked instead of dropped early.
     pub ecn: bool,
 }
 

@@ -148,17 +148,17 @@ fn check(rate: Rate, burst: Bytes, peak: Option<Rate>, mtu: Option<Bytes>) -> Re
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicerParams {
-    /// `r`: what may pass on average, headers included. 1bps to 100Tbps.
+    /// `r`: average rate that may pass, headers included. 1bps to 100Tbps.
     pub rate: Rate,
-    /// `b`: what may pass at once; at least the scenario's `packet`.
+    /// `b`: bytes that may pass at once; at least the scenario's `packet`.
     pub burst: Bytes,
-    /// `p`: the fastest that `burst` may pass, if there is such a limit; `rate` or more.
+    /// `p`: peak rate at which `burst` may pass; at least `rate`. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<Rate>,
-    /// What may pass at once at the peak rate. Unset, the scenario's `packet`.
+    /// Bytes that may pass at once at the peak rate. Default: the scenario's `packet`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
-    /// ECN-capable packets that do not conform are marked, and take no tokens, instead of being lost.
+    /// Whether ECN-capable packets that do not conform are marked instead of dropped. They take no tokens.
     #[serde(default)]
     pub ecn: bool,
 }
@@ -228,21 +228,21 @@ impl QueueLaw for Policer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShaperParams {
-    /// `r`: what may leave on average, headers included. 1bps to 100Tbps.
+    /// `r`: average rate that may leave, headers included. 1bps to 100Tbps.
     pub rate: Rate,
-    /// `b`: what may leave at once, at the link's rate or the peak rate; at least the scenario's `packet`.
+    /// `b`: bytes that may leave at once, at the link's rate or the peak rate; at least the scenario's `packet`.
     pub burst: Bytes,
-    /// `p`: the fastest that `burst` may leave, if there is such a limit; `rate` or more.
+    /// `p`: peak rate at which `burst` may leave; at least `rate`. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<Rate>,
-    /// What may leave at once at the peak rate. Unset, the scenario's `packet`.
+    /// Bytes that may leave at once at the peak rate. Default: the scenario's `packet`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
-    /// How much may wait, in place of the link's `buffer`.
+    /// Bytes that may wait, in place of the link's `buffer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Bytes>,
-    /// How long a packet may wait at most, in place of the link's `buffer`: as much may wait as leaves in this time, from full buckets. Not
-    /// together with `limit`.
+    /// Longest wait of a packet, in place of the link's `buffer`. The queue may hold what leaves in this time from
+    /// full buckets. It excludes `limit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Time>,
 }

@@ -75,41 +75,41 @@ pub struct Params {
     pub eta: f64,
     /// The longest control interval (MAX_RATE_ESTIMATION_INTERVAL).
     pub max_interval: Time,
-    /// RTTs from here on are not believed (MAX_ALLOWABLE_RTT). Unset, 20 s, or three times the longest propagation RTT of the flows through
-    /// the link where that is more.
+    /// RTT from which on the router ignores the RTTs of packets (MAX_ALLOWABLE_RTT). Default: 20 s, or three times
+    /// the longest propagation RTT of the flows through the link if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_allowable_rtt: Option<Time>,
-    /// An RTT counts as at most this many times the mean by bytes, by which RTTs then weigh; at least 1. Unset, as in the thesis, each
-    /// packet's counts as it is. On Linux 4.
+    /// Limit of an RTT, as a multiple of the mean RTT; at least 1. The mean then weighs RTTs by bytes. Default:
+    /// none, as in the thesis. On Linux 4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rtt_factor: Option<f64>,
-    /// MTU, of which `MIN_RATE` lets a hundredth pass in an average RTT.
+    /// MTU. `MIN_RATE` is a hundredth of it in an average RTT.
     pub mtu: Bytes,
     /// First rate, as a share of the capacity.
     pub initial_rate: f64,
-    /// Average RTT until a packet carries one. Unset, the mean propagation RTT of the flows through the link, or where
-    /// that is not known, the first that packets carry.
+    /// Average RTT until a packet carries one. Default: the mean propagation RTT of the flows through the link. If
+    /// that is unknown, it is the first RTT that packets carry.
     pub initial_rtt: Option<Time>,
     /// Whether the capacity is known.
     pub capacity: Capacity,
-    /// With an unknown capacity, the growth of the input that an empty queue asks for, as a share of the input: the
-    /// user's value of equation 6.2.
+    /// With an unknown capacity, the growth of the input that an empty queue asks for, as a share of the input. It
+    /// is the user's value in equation 6.2.
     pub growth: f64,
     /// Exponent of alpha-fair sharing; 0 for max-min, the plain law.
     pub fairness: f64,
-    /// Rate of long flows as a share of that of short ones, theta of section 3.6; 1 for one class.
+    /// Rate of long flows as a share of the rate of short ones: theta of section 3.6. 1 stands for one class.
     pub long_share: f64,
     /// A flow is long once it has sent this much.
     pub long_after: Bytes,
 }
 
-/// Whether a router knows what its link can carry.
+/// Whether a router knows its link's capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Capacity {
-    /// It does: equation 3.3.
+    /// The router knows it: equation 3.3.
     Known,
-    /// It goes by the queue alone: equation 6.2.
+    /// The router uses the queue alone: equation 6.2.
     Unknown,
 }
 

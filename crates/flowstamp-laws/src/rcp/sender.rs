@@ -59,16 +59,16 @@ use crate::units::{Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The rate to wish for; unset, the application's, or as much as there is.
+    /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
     pub desired_rate: Option<Rate>,
-    /// Switch to TCP where the bottleneck is not an RCP router (section 6.2.2).
+    /// Whether the sender switches to TCP if the bottleneck is not an RCP router (section 6.2.2).
     pub switch: bool,
-    /// Never more in flight than R rtt and a packet (R-TCP, section 6.1.1); without it, as in the author's ns-2 host, the pace alone holds the flow, and
-    /// probes are sent once an RTT whatever R is.
+    /// Whether at most R rtt and a packet are in flight (R-TCP, section 6.1.1). Otherwise, as in the author's ns-2
+    /// host, only the pace limits the flow, and it sends a probe once an RTT at any R.
     pub window: bool,
 }
 

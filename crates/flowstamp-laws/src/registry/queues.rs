@@ -106,7 +106,7 @@ macro_rules! queues {
 
 in_this_build! { queues
     {
-        /// First in, first out; what does not fit is lost.
+        /// First in, first out; packets that do not fit are dropped.
         DropTail "droptail" queue::droptail::DropTail;
         /// Random early detection (Floyd and Jacobson 1993).
         Red "red" queue::red::Red;
@@ -132,9 +132,9 @@ in_this_build! { queues
     full {
         /// A proportional-integral controller of the delay, which drops or marks on arrival (RFC 8033).
         Pie "pie" queue::pie::Pie;
-        /// A token bucket that drops or marks what comes beyond a rate and a burst.
+        /// A token bucket that drops or marks packets beyond a rate and a burst.
         Policer "policer" token_bucket::Policer;
-        /// A token bucket that holds back what would leave beyond a rate and a burst.
+        /// A token bucket that holds back packets beyond a rate and a burst.
         Shaper "shaper" token_bucket::Shaper;
     }
 }

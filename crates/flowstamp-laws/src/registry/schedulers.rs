@@ -12,7 +12,7 @@ macro_rules! schedulers {
             /// How a router law shares its link with other traffic, as a scenario names it.
             ShareSpec, ShareTable, "scheduler", "the name of a scheduler, or a table with `scheduler` and its parameters",
             {
-                /// Not at all: the law takes all traffic for its own.
+                /// No sharing: the law treats all traffic as its own.
                 None "none" NoParams;
                 $( $(#[$doc])* $variant $name share::Params; )*
             }
@@ -39,7 +39,7 @@ macro_rules! schedulers {
 }
 
 schedulers! {
-    /// One queue for all; only the router law keeps to its part (soft isolation).
+    /// One queue for all traffic; only the router law keeps to its share (soft isolation).
     Fifo "fifo" |_, _| None;
     /// A queue for each class, served by weighted fair queueing.
     Wfq "wfq" |_, classes| Some(Scheduler::Wfq(wfq::Wfq::new(classes)));

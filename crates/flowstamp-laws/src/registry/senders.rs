@@ -122,9 +122,9 @@ in_this_build! { senders
     {
         /// RCP: the rate that the slowest router gives (Dukkipati 2007).
         Rcp "rcp" Rcp rcp::Sender => Rcp;
-        /// PCP, of which XCP came (Katabi and Handley 2001).
+        /// PCP, from which XCP came (Katabi and Handley 2001).
         Pcp "pcp" Pcp pcp::Sender => Pcp;
-        /// VCP: multiply, add or cut, as two bits say (Xia 2008).
+        /// VCP: multiplicative increase, additive increase or decrease, as two bits say (Xia 2008).
         Vcp "vcp" Vcp Box<vcp::Sender> => Vcp;
     }
     full {
@@ -134,7 +134,7 @@ in_this_build! { senders
         VcpExact "vcp-exact" VcpExact vcp::exact::Sender => VcpExact;
         /// An XCP sender that lies or does not obey.
         XcpLiar "xcp-liar" Xcp Box<crate::liar::Sender<xcp::Sender<xcp::header::Window>>> => Xcp, blind XcpB;
-        /// One of XCP as the Internet-Draft writes it.
+        /// A sender of XCP as the Internet-Draft writes it that lies or does not obey.
         XcpDraftLiar "xcp-draft-liar" XcpDraft Box<crate::liar::Sender<xcp::Sender<xcp::header::Throughput>>> => XcpDraft, blind XcpBDraft;
         /// An RCP sender that lies or does not obey.
         RcpLiar "rcp-liar" Rcp Box<crate::liar::Sender<rcp::Sender>> => Rcp;
@@ -182,7 +182,7 @@ in_this_build! { senders
         Udp "udp" Plain crate::udp::Sender;
     }
     full {
-        /// The window and the rate that it is told from outside.
+        /// A window and a rate that are set from outside.
         Told "told" Plain crate::told::Sender;
     }
 }

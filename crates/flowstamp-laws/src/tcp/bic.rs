@@ -36,25 +36,25 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// `S_max`: the most packets by which the window grows in a round trip.
+    /// `S_max`: largest growth of the window in a round trip, in packets.
     pub max_step: f64,
-    /// `S_min`: the least packets by which it grows in a round trip of the search.
+    /// `S_min`: smallest growth of the window in a round trip of the search, in packets.
     pub min_step: f64,
     /// `beta`: the share of the window that a loss takes.
     pub decrease: Ratio,
-    /// `low_window` in packets: below it the law is TCP's.
+    /// `low_window` in packets. Below this window the law is TCP's.
     pub low_window: f64,
-    /// A window that a loss finds below the last one gives room to others.
+    /// Whether the flow gives room to others after losses at smaller and smaller windows.
     pub fast_convergence: bool,
-    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
     pub initial_ssthresh: Option<f64>,
-    /// The least slow-start threshold in packets.
+    /// Smallest slow-start threshold in packets.
     pub min_ssthresh: f64,
-    /// The most that the window may grow to, in packets.
+    /// Largest window in packets.
     pub max_window: Option<f64>,
 }
 

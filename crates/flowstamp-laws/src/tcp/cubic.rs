@@ -43,7 +43,7 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which text the law follows.
+/// The specification that the law follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Variant {
@@ -65,25 +65,26 @@ impl Variant {
     }
 }
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The text that is followed: the paper of 2008 or RFC 9438.
+    /// The specification: the paper of 2008 or RFC 9438.
     pub variant: Variant,
     /// `C` in packets/s^3.
     pub c: f64,
-    /// `beta`: the share of the window that a loss leaves; unset, the variant's: 0.8 of the paper, 0.7 of the RFC.
+    /// `beta`: the share of the window that a loss leaves. Default: the variant's, 0.8 in the paper and 0.7 in the
+    /// RFC.
     pub beta: Option<Ratio>,
-    /// A window that a loss finds below the last one gives room to others.
+    /// Whether the flow gives room to others after losses at smaller and smaller windows.
     pub fast_convergence: bool,
-    /// The window is never less than a TCP's with this `beta` would be.
+    /// Whether the window is never less than that of a TCP with this `beta`.
     pub tcp_friendly: bool,
-    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
     pub initial_ssthresh: Option<f64>,
-    /// The least slow-start threshold in packets.
+    /// Smallest slow-start threshold in packets.
     pub min_ssthresh: f64,
-    /// The most that the window may grow to, in packets.
+    /// Largest window in packets.
     pub max_window: Option<f64>,
 }
 

@@ -28,7 +28,7 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
@@ -36,13 +36,13 @@ pub struct Params {
     pub g: Ratio,
     /// `alpha` until the first window has ended.
     pub initial_alpha: Ratio,
-    /// Packets say that they are an L4S flow's, ECT(1) (RFC 9331), for switches with a queue of their own for these.
+    /// Whether packets carry the L4S identifier ECT(1) (RFC 9331), for switches with a queue for L4S.
     pub l4s: bool,
-    /// First slow-start threshold in packets; without one, slow start goes on until the first mark or loss.
+    /// First slow-start threshold in packets. Default: slow start goes on until the first mark or loss.
     pub initial_ssthresh: Option<f64>,
-    /// The least slow-start threshold in packets.
+    /// Smallest slow-start threshold in packets.
     pub min_ssthresh: f64,
-    /// The most that the window may grow to, in packets.
+    /// Largest window in packets.
     pub max_window: Option<f64>,
 }
 

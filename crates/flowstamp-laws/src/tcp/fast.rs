@@ -42,15 +42,15 @@ use serde::{Deserialize, Serialize};
 /// Least window in packets, except after a timeout: RFC 5681 eq. 4.
 const MIN_WINDOW: f64 = 2.0;
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// `alpha`: packets of the flow that shall wait in queues.
+    /// `alpha`: target number of the flow's packets in queues.
     pub alpha: f64,
-    /// `gamma`: the share of the way to its target that the window goes in a round trip, above 0.
+    /// `gamma`: share of the distance to its target that the window covers in a round trip, above 0.
     pub gamma: Ratio,
-    /// The most that the window may grow to, in packets.
+    /// Largest window in packets.
     pub max_window: Option<f64>,
 }
 

@@ -36,11 +36,11 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// `Low_Window` in packets: up to here the law is TCP's.
+    /// `Low_Window` in packets. Up to this window the law is TCP's.
     pub low_window: f64,
     /// `Low_P`: loss rate at which the mean window is `low_window`.
     pub low_p: f64,
@@ -50,11 +50,11 @@ pub struct Params {
     pub high_p: f64,
     /// `High_Decrease`: the share of the window that a loss takes at `high_window`.
     pub high_decrease: Ratio,
-    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
     pub initial_ssthresh: Option<f64>,
-    /// The least slow-start threshold in packets.
+    /// Smallest slow-start threshold in packets.
     pub min_ssthresh: f64,
-    /// The most that the window may grow to, in packets.
+    /// Largest window in packets.
     pub max_window: Option<f64>,
 }
 

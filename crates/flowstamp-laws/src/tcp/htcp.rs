@@ -43,25 +43,25 @@ use serde::{Deserialize, Serialize};
 /// Bounds of `RTT_min / RTT_ref` (deviation 1).
 const SCALING: (f64, f64) = (0.1, 2.0);
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// `Delta_L`: so long after a loss the law is TCP's.
+    /// `Delta_L`: time after a loss during which the law is TCP's.
     pub low_speed_time: Time,
-    /// The least that a loss leaves of the window.
+    /// Smallest share of the window that a loss leaves.
     pub min_beta: Ratio,
-    /// The most that a loss leaves of the window.
+    /// Largest share of the window that a loss leaves.
     pub max_beta: Ratio,
-    /// `Delta_B`: the change of throughput from loss to loss beyond which `min_beta` is left.
+    /// `Delta_B`: relative change of throughput from loss to loss above which a loss leaves `min_beta`.
     pub throughput_change: Ratio,
-    /// `RTT_ref`: the round-trip time at which `alpha_H` is not scaled; 0 scales none.
+    /// `RTT_ref`: the round-trip time at which `alpha_H` is not scaled. 0 turns scaling off.
     pub reference_rtt: Time,
-    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
     pub initial_ssthresh: Option<f64>,
-    /// The least slow-start threshold in packets.
+    /// Smallest slow-start threshold in packets.
     pub min_ssthresh: f64,
-    /// The most that the window may grow to, in packets.
+    /// Largest window in packets.
     pub max_window: Option<f64>,
 }
 

@@ -18,19 +18,19 @@ use core::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
     pub initial_ssthresh: Option<f64>,
-    /// The least slow-start threshold in packets.
+    /// Smallest slow-start threshold in packets.
     pub min_ssthresh: f64,
-    /// The most that the window may grow to, in packets (ns-2's `window_`; the receiver's window).
+    /// Largest window in packets (ns-2's `window_`; the receiver's window).
     pub max_window: Option<f64>,
     /// Packets by which the window grows in each round trip of congestion avoidance.
     pub increase: f64,
-    /// What a loss leaves of the window, from 0 to 1.
+    /// Share of the window that a loss leaves, from 0 to 1.
     pub decrease: Ratio,
 }
 

@@ -24,11 +24,11 @@ use crate::{Refused, within};
 /// Limits of a window that a scenario may set.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
     pub initial_ssthresh: Option<f64>,
-    /// The least slow-start threshold in packets.
+    /// Smallest slow-start threshold in packets.
     pub min_ssthresh: f64,
-    /// The most that the window may grow to, in packets.
+    /// Largest window in packets.
     pub max_window: Option<f64>,
 }
 

@@ -5,39 +5,43 @@ use crate::units::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set for both ends of a flow.
+/// Transport settings of both ends of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// How losses are repaired; the law's own choice if absent.
+    /// How losses are repaired. Default: the law's own choice.
     pub recovery: Option<Recovery>,
     /// Initial congestion window in packets, at least 1.
     pub initial_window: f64,
-    /// Packets may be marked instead of dropped, and marks are echoed (RFC 3168); the law's own choice if absent.
+    /// Whether packets may be marked instead of dropped, and marks are echoed (RFC 3168). Default: the law's own
+    /// choice.
     pub ecn: Option<bool>,
-    /// How marks are echoed; the law's own choice if absent.
+    /// How marks are echoed. Default: the law's own choice.
     pub echo: Option<Echo>,
-    /// Every second packet is acknowledged (RFC 5681 section 4.2).
+    /// Whether only every second packet is acknowledged (RFC 5681 section 4.2).
     pub delayed_acks: bool,
-    /// The longest that an ack is delayed; RFC 5681 section 4.2 says at most 500 ms.
+    /// Longest delay of an ack. RFC 5681 section 4.2 says at most 500 ms.
     pub delayed_ack_timeout: Time,
     /// Smallest retransmission timeout: ns-2's 200 ms. RFC 6298 (2.4) says 1 s.
     pub min_rto: Time,
-    /// Largest retransmission timeout. Unset, RFC 6298 (2.5)'s 60 s, or twice `initial_rto` or `min_rto` where one of these is more.
+    /// Largest retransmission timeout. Default: 60 s (RFC 6298, 2.5), or twice `initial_rto` or `min_rto` if that
+    /// is longer.
     pub max_rto: Option<Time>,
-    /// Retransmission timeout before the first sample. Unset, RFC 6298 (2.1)'s 1 s, or where the path's propagation RTT R
-    /// is known and long, the 3 R that a first sample of R would give by (2.2).
+    /// Retransmission timeout before the first sample. Default: 1 s (RFC 6298, 2.1), or 3 R if that is longer. R is
+    /// the path's propagation RTT, if it is known; a first sample of R would give 3 R by (2.2).
     pub initial_rto: Option<Time>,
-    /// Period of the clock by which the sender takes its RTT and sets its timeout, and so the granularity G of RFC 6298 (2.3): ns-2's
-    /// `tcpTick_`, 10 ms, and 100 ms until March 2002. 1 us to 1 s; unset, the clock is exact and G is zero.
+    /// Period of the clock with which the sender measures RTTs and sets its timeout, 1 us to 1 s: the granularity G
+    /// of RFC 6298 (2.3). ns-2's `tcpTick_` is 10 ms, and was 100 ms until March 2002. Default: the clock is exact,
+    /// and G is zero.
     pub tick: Option<Time>,
-    /// The flow opens with a packet that carries no data, waits for its answer, and ends with such a pair too; the law's
-    /// own choice if absent.
+    /// Whether the flow opens with a packet that carries no data, waits for its answer, and ends with such a pair
+    /// too. Default: the law's own choice.
     pub handshake: Option<bool>,
-    /// The first two duplicate acks each let a new packet go (RFC 3042; ns-2's `singledup_`).
+    /// Whether the first two duplicate acks each let a new packet leave (RFC 3042; ns-2's `singledup_`).
     pub limited_transmit: bool,
-    /// Before it sends, a host waits for a time drawn uniformly up to this, then sends all that may leave, so that packets keep
-    /// their order: ns-2's `overhead_`, against phase effects (Floyd, Jacobson 1992). At most 1 s; 0 waits for nothing.
+    /// Longest random delay before a host sends, drawn uniformly from 0. The host then sends all that may leave, so
+    /// packets keep their order. This is ns-2's `overhead_`, against phase effects (Floyd, Jacobson 1992). At most
+    /// 1 s.
     pub send_jitter: Time,
 }
 

@@ -22,13 +22,14 @@ use crate::{Open, Refused};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// `t_rho`, as VCP's routers and senders have it. Default: 2.5 times the flows' mean RTT; the paper has 200 ms.
     pub t_rho: Option<Time>,
-    /// Throughputs at one bottleneck are in proportion to it: 1 is one VCP flow's, as the paper has it. Above 0.
+    /// Weight of the flow, above 0. Throughputs at one bottleneck are in proportion to it; 1 stands for one VCP
+    /// flow, as in the paper.
     pub weight: f64,
 }
 

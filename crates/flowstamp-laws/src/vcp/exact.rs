@@ -65,13 +65,13 @@ pub struct RouterParams {
     /// `t_rho`: time over which a load factor is measured, the same for all routers and senders of a network. Default: 2.5 times
     /// the flows' mean RTT.
     pub t_rho: Option<Time>,
-    /// `k_q`: how much of the queue counts as load.
+    /// `k_q`: share of the queue that counts as load.
     pub k_q: f64,
-    /// `gamma`: the share of the capacity that is to be used; with `step`, at first.
+    /// `gamma`: target utilisation, which `step` then changes.
     pub gamma: Ratio,
-    /// `U*`: the utilisation that equation 14 steers to.
+    /// `U*`: target utilisation of equation 14.
     pub target: Ratio,
-    /// By how much `gamma` changes at a time; 0 leaves it as it is.
+    /// Step by which `gamma` changes; 0 keeps it constant.
     pub step: Ratio,
 }
 

@@ -52,19 +52,19 @@ pub struct Params {
     pub t_rho: Option<Time>,
     /// `t_q`: time between samples of the queue. Default: a twentieth of `t_rho`.
     pub t_q: Option<Time>,
-    /// `k_q`: how much of the queue counts as load.
+    /// `k_q`: share of the queue that counts as load.
     pub k_q: f64,
-    /// `gamma`: the share of the capacity that is to be used.
+    /// `gamma`: target utilisation.
     pub gamma: Ratio,
     /// `a`: weight of a sample of the queue, above 0.
     pub queue_weight: Ratio,
-    /// Overload is told with a probability instead of always.
+    /// Whether the router signals overload with a probability instead of always.
     pub tcp_friendly: bool,
-    /// The queue, as a share of the buffer, at which that probability begins to rise.
+    /// With `tcp_friendly`, the queue, as a share of the buffer, at which the probability begins to rise.
     pub red_min: Ratio,
-    /// The queue, as a share of the buffer, at which it is `red_max_p`.
+    /// With `tcp_friendly`, the queue, as a share of the buffer, at which the probability is `red_max_p`.
     pub red_max: Ratio,
-    /// The probability there.
+    /// With `tcp_friendly`, the probability at a queue of `red_max`.
     pub red_max_p: Ratio,
 }
 

@@ -52,23 +52,26 @@ pub struct Params {
     pub kappa: f64,
     /// `alpha`: packets that the additive increase adds in a round trip of `ai_base`.
     pub alpha: f64,
-    /// `beta`: what a cut leaves of the window.
+    /// `beta`: share of the window that a cut leaves.
     pub beta: Ratio,
-    /// Throughputs at one bottleneck are in proportion to it (section IV-D). Above 0.
+    /// Weight of the flow, above 0. Throughputs at one bottleneck are in proportion to it (section IV-D).
     pub weight: f64,
-    /// The multiplicative increase of a round trip is at most that of so many `t_rho`.
+    /// Limit of the multiplicative increase in a round trip: the increase of this many `t_rho`.
     pub mi_limit: f64,
     /// The RTT at which the additive increase is `alpha`. Default: `t_rho` (equation 8); the authors' code has 100 ms.
     pub ai_base: Option<Time>,
-    /// Below so many `ai_base` the increase falls with the RTT instead of with its square (0.2 in the authors' code).
+    /// RTT, as a multiple of `ai_base`, below which the additive increase is proportional to the RTT instead of to
+    /// its square. The authors' code has 0.2.
     pub ai_square_from: f64,
-    /// Above so many `ai_base` it grows with the RTT instead of with its square (5 in the authors' code).
+    /// RTT, as a multiple of `ai_base`, above which the additive increase is proportional to the RTT instead of to
+    /// its square. The authors' code has 5.
     pub ai_square_to: f64,
-    /// The most packets that the additive increase adds in a round trip.
+    /// Maximum number of packets that the additive increase adds in a round trip.
     pub ai_most: f64,
-    /// The largest share of the window that it adds in a round trip.
+    /// Largest share of the window that the additive increase adds in a round trip.
     pub ai_limiter: Limiter,
-    /// The share of general AIMD, unscaled, so that flows of TCP get theirs (section VI-C); `weight` still counts.
+    /// Whether the flow follows general AIMD without scaling, so that TCP flows get their share (section VI-C).
+    /// `weight` still counts.
     pub tcp_friendly: bool,
 }
 
@@ -91,15 +94,16 @@ impl Default for Params {
     }
 }
 
-/// The share of a window that additive increase adds in a round trip at most.
+/// Largest share of a window that the additive increase adds in a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Limiter {
-    /// No bound.
+    /// No limit.
     None,
-    /// A tenth: less than the eighth that a cut takes.
+    /// A tenth, which is less than the eighth that a cut takes.
     Tenth,
-    /// A tenth up to 10 packets, 6% up to 100, 4% up to 1000, 2% beyond: what the authors' code computes and does not use.
+    /// A tenth up to 10 packets, 6% up to 100, 4% up to 1000, 2% beyond. The authors' code computes it and does not
+    /// use it.
     Table,
 }
 

@@ -54,7 +54,7 @@ use crate::{Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a link is found to be under-used.
+/// How the router detects that a link is under-used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Detection {
@@ -69,44 +69,46 @@ pub enum Detection {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Gain on the queue's speed.
+    /// Gain on the queue's rate of growth.
     pub alpha: f64,
     /// Gain on the queue's distance from `kappa`.
     pub beta: f64,
     /// Share of the traffic that is shuffled every average RTT.
     pub gamma: f64,
-    /// The queue's length at rest, above 0: in packets (`3pkt`) or in bytes (`4kB`), in which the whole law then reckons. Twice as
-    /// much for twice as many stations.
+    /// Length of the queue at equilibrium, above 0, in packets (`3pkt`) or in bytes (`4kB`). The whole law then
+    /// counts in that unit. Use twice as much for twice as many stations.
     pub kappa: QueueLength,
-    /// `Qmax`: what may wait at the most. Unset, the link's buffer.
+    /// `Qmax`: the largest queue. Default: the link's buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub q_max: Option<Bytes>,
-    /// `chi`: the share of `Qmax` that an under-used link hands out in an interval. Unset, 1 / (5 - alpha - beta), the most with
-    /// which figure 4's bound holds.
+    /// `chi`: the share of `Qmax` that an under-used link hands out in an interval. Default: 1 / (5 - alpha -
+    /// beta), the largest value for which figure 4's bound holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chi: Option<f64>,
-    /// How under-use is found.
+    /// How the router detects under-use.
     pub detection: Detection,
     /// `n`: intervals without a queue after which the link is under-used; at least pi alpha / beta.
     pub n: f64,
-    /// `tau`: the share of `kappa` below which the average queue means under-use. Unset, (1 - weight)^n.
+    /// `tau`: the share of `kappa` below which the average queue means under-use. Default: (1 - weight)^n.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tau: Option<f64>,
-    /// The weight of the newest interval in the average queue. Unset, 0.25.
+    /// The weight of the newest interval in the average queue. Default: 0.25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<f64>,
-    /// The first control interval, in which nothing is known and nothing is given. Unset, the mean propagation RTT of the
-    /// flows through the link, or where that is not known, until packets carry one.
+    /// The first control interval, in which the router knows nothing and gives nothing. Default: the mean
+    /// propagation RTT of the flows through the link. If that is unknown, the interval lasts until packets carry an
+    /// RTT.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_interval: Option<Time>,
     /// The shortest control interval.
     pub min_interval: Time,
-    /// RTTs above this count as this much. Unset, 4 s, or three times the longest propagation RTT of the flows through the link where that is
-    /// more.
+    /// Largest RTT; longer RTTs count as this one. Default: 4 s, or three times the longest propagation RTT of the
+    /// flows through the link if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rtt: Option<Time>,
-    /// A packet's byte weighs at most this many times what the mean byte of the last interval weighed, in all that is averaged and given;
-    /// at least 1. Unset, as in the paper, packets weigh what their senders say. On Linux 16.
+    /// Limit of a packet's weight per byte, as a multiple of the last interval's mean; at least 1. It applies to
+    /// all averages and to the feedback. Default: none, as in the paper, so packets weigh what their senders say.
+    /// On Linux 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_weight: Option<f64>,
 }

@@ -48,12 +48,12 @@ pub fn in_use(carried: f64, window: f64, packet_bytes: f64) -> bool {
     carried + packet_bytes >= IN_USE * window
 }
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Micro-flows, 1 to 255: throughputs of macro-flows at one bottleneck are in proportion to it. Default: the flows of the scenario
-    /// that take the governed link.
+    /// Number of micro-flows, 1 to 255. Throughputs of macro-flows at one bottleneck are in proportion to it.
+    /// Default: the number of the scenario's flows that take the governed link.
     pub flows: Option<u32>,
 }
 

@@ -77,26 +77,28 @@ use serde::{Deserialize, Serialize};
 pub struct Params {
     /// Gain on spare bandwidth. Stable for 0 < alpha < pi / (4 sqrt 2) (theorem 1).
     pub alpha: f64,
-    /// Gain on the persistent queue; theorem 1 asks for alpha^2 sqrt 2.
+    /// Gain on the persistent queue. Theorem 1 asks for alpha^2 sqrt 2.
     pub beta: f64,
     /// Share of the traffic that is shuffled every average RTT.
     pub gamma: f64,
-    /// The first control interval, in which nothing is known and nothing is given. Unset, the mean propagation RTT of the
-    /// flows through the link, or where that is not known, until packets carry one.
+    /// The first control interval, in which the router knows nothing and gives nothing. Default: the mean
+    /// propagation RTT of the flows through the link. If that is unknown, the interval lasts until packets carry an
+    /// RTT.
     pub initial_interval: Option<Time>,
     /// The shortest control interval.
     pub min_interval: Time,
-    /// RTTs above this count as this much. Unset, 4 s, or three times the longest propagation RTT of the flows through the link where that is
-    /// more.
+    /// Largest RTT; longer RTTs count as this one. Default: 4 s, or three times the longest propagation RTT of the
+    /// flows through the link if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rtt: Option<Time>,
-    /// The persistent queue is the least seen in this many propagation delays; above 0. The paper says 1; the authors'
-    /// ns-2 model and the Internet-Draft take 0.5, which sees more of a burst as persistent.
+    /// Time over which the least queue counts as persistent, in propagation delays; above 0. The paper has 1. The
+    /// authors' ns-2 model and the Internet-Draft have 0.5, which counts more of a burst as persistent.
     pub queue_window: f64,
-    /// The shortest time over which the persistent queue is sought.
+    /// Shortest time over which the persistent queue is measured.
     pub min_queue_interval: Time,
-    /// A packet's byte weighs at most this many times what the mean byte of the last interval weighed, in all that is averaged and given;
-    /// at least 1. Unset, as in the paper, packets weigh what their senders say. On Linux 16.
+    /// Limit of a packet's weight per byte, as a multiple of the last interval's mean; at least 1. It applies to
+    /// all averages and to the feedback. Default: none, as in the paper, so packets weigh what their senders say.
+    /// On Linux 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_weight: Option<f64>,
 }

@@ -50,27 +50,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StampedWindow {
-    /// The whole packets of the congestion window, which are what may be sent.
+    /// The whole packets of the congestion window: those that may be sent.
     #[default]
     InUse,
     /// The congestion window with its fraction of a packet.
     Exact,
 }
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// Price per unit time (section 6): throughputs at one bottleneck are in proportion to it. Above 0.
     pub price: f64,
-    /// The rate the application wants; unset, the flow's application rate, or as much as there is.
+    /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
     pub desired_rate: Option<Rate>,
-    /// Ask receiver and routers for XCP first, and become a TCP where one of these does not know it (section 8.2).
+    /// Whether the sender first asks receiver and routers for XCP, and becomes a TCP if one of them does not know
+    /// it (section 8.2).
     pub negotiate: bool,
-    /// The window that routers are told of: `"in-use"`, the whole packets that may be sent, or `"exact"`, with their fraction.
+    /// The window that the header states: `"in-use"` for the whole packets that may be sent, `"exact"` for the
+    /// window with its fraction.
     pub stamped_window: StampedWindow,
-    /// Packets leave at `cwnd / srtt`, evenly, as of Aggarwal, Savage and Anderson 2000 ("Understanding the performance of TCP pacing");
-    /// false, as in the paper, as soon as the window allows.
+    /// Whether packets leave evenly, at `cwnd / srtt` (Aggarwal, Savage and Anderson 2000, "Understanding the
+    /// performance of TCP pacing"). Otherwise they leave as soon as the window allows, as in the paper.
     pub pacing: bool,
 }
 

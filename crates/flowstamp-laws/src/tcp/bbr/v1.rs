@@ -58,7 +58,7 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
@@ -66,16 +66,17 @@ pub struct Params {
     pub high_gain: f64,
     /// The window gain of ProbeBW.
     pub cwnd_gain: f64,
-    /// By how much ProbeBW's first phase paces above the bottleneck's rate, and the second below.
+    /// How much ProbeBW's first phase paces above the bottleneck's rate, and its second phase below, as a share of
+    /// the rate.
     pub probe_gain: f64,
     /// `BtlBwFilterLen` in round trips.
     pub bandwidth_rounds: u32,
-    /// `RTpropFilterLen`. Unset, 10 s, or 10 of the least round-trip times where that is longer.
+    /// `RTpropFilterLen`. Default: 10 s, or ten times the minimum RTT if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rtt_window: Option<Time>,
     /// `ProbeRTTDuration`.
     pub probe_rtt_time: Time,
-    /// `BBRMinPipeCwnd`: the least window in packets, which ProbeRTT takes.
+    /// `BBRMinPipeCwnd`: the smallest window in packets, which ProbeRTT uses.
     pub min_window: f64,
 }
 

@@ -4,7 +4,7 @@ use crate::units::{Ratio, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
+/// Parameters that a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
@@ -22,33 +22,34 @@ pub struct Params {
     pub probe_up_cwnd_gain: f64,
     /// `ProbeRTTCwndGain`.
     pub probe_rtt_gain: f64,
-    /// `PacingMarginPercent`: how much below the rate the pace is.
+    /// `PacingMarginPercent`: how much the pace is below the rate.
     pub pacing_margin: Ratio,
-    /// `LossThresh`: the share of a flight above which a probe was too high.
+    /// `LossThresh`: the lost share of a flight above which a probe was too high.
     pub loss_threshold: Ratio,
-    /// `BBRStartupFullLossCnt`: ranges lost in a round trip that end Startup.
+    /// `BBRStartupFullLossCnt`: number of lost ranges in a round trip that ends Startup.
     pub startup_losses: u32,
-    /// `Beta`: the least share of a bound that a round trip with losses leaves.
+    /// `Beta`: the smallest share of a bound that a round trip with losses leaves.
     pub beta: Ratio,
     /// `Headroom`: the share of `inflight_longterm` that is left to others.
     pub headroom: Ratio,
-    /// The shortest wait from ProbeBW_DOWN to the next probe, where Reno's is not shorter.
+    /// Shortest wait from ProbeBW_DOWN to the next probe, unless Reno's is shorter.
     pub probe_wait: Time,
-    /// The longest such wait beyond the shortest: it is drawn between them.
+    /// Longest random addition to `probe_wait`.
     pub probe_wait_spread: Time,
-    /// Round trips from a probe to the next at most, where the pipe holds as many packets; one less is drawn as often.
+    /// Maximum number of round trips from one probe to the next, if the pipe holds that many packets. One less is
+    /// drawn as often.
     pub reno_rounds: u32,
     /// `ExtraAckedFilterLen` in round trips.
     pub extra_acked_rounds: u32,
-    /// `MinRTTFilterLen`. Unset, 10 s, or 10 of the least round-trip times where that is longer.
+    /// `MinRTTFilterLen`. Default: 10 s, or ten times the minimum RTT if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rtt_window: Option<Time>,
-    /// `ProbeRTTInterval`. Unset, 5 s, or 5 of the least round-trip times where that is longer.
+    /// `ProbeRTTInterval`. Default: 5 s, or five times the minimum RTT if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_rtt_interval: Option<Time>,
     /// `ProbeRTTDuration`.
     pub probe_rtt_time: Time,
-    /// `MinPipeCwnd`: the least window in packets.
+    /// `MinPipeCwnd`: the smallest window in packets.
     pub min_window: f64,
 }
 
