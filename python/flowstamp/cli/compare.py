@@ -57,30 +57,39 @@ Protocols = Annotated[
     typer.Option(
         "--protocols",
         metavar="A,B+QUEUE,...",
-        help="Laws, each with a queue if it is to change.",
+        help="Sender laws to compare; +QUEUE also changes the queue, as in reno+red.",
         autocompletion=_protocols,
     ),
 ]
 Against = Annotated[
     str,
     typer.Option(
-        "--against", metavar="sim", help="Of a lab's file: the lab beside the simulator.", autocompletion=among("sim")
+        "--against",
+        metavar="sim",
+        help="For a lab's file: compare the lab with the simulator.",
+        autocompletion=among("sim"),
     ),
 ]
 Trials = Annotated[
     int | None,
-    typer.Option("--trials", metavar="N", min=1, help="Of a lab's file: runs of each protocol; default 3."),
+    typer.Option("--trials", metavar="N", min=1, help="For a lab's file: number of runs of each protocol. Default: 3."),
 ]
 Confidence = Annotated[
     float,
     typer.Option(
-        "--confidence", metavar="PERCENT", min=0.01, max=100.0, help="Wanted half width of 95% intervals of times."
+        "--confidence",
+        metavar="PERCENT",
+        min=0.01,
+        max=100.0,
+        help="Required half width of the 95% intervals of completion times.",
     ),
 ]
 MaxDuration = Annotated[
     str,
     typer.Option(
-        "--max-duration", metavar="TIME", help="Double the duration, up to this, until --confidence is reached."
+        "--max-duration",
+        metavar="TIME",
+        help="Double the duration until --confidence is reached, but at most to this.",
     ),
 ]
 Metric = Annotated[
@@ -88,11 +97,13 @@ Metric = Annotated[
     typer.Option(
         "--metric",
         metavar="NAME",
-        help="Say of each two protocols which is better, flow by flow: mean_fct, p50_fct, p95_fct or p99_fct.",
+        help="Compare each pair of protocols flow by flow: mean_fct, p50_fct, p95_fct or p99_fct.",
         autocompletion=among("mean_fct", "p50_fct", "p95_fct", "p99_fct"),
     ),
 ]
-Everything = Annotated[bool, typer.Option("--all", help="Every percentile, times by size, marks and Little's law.")]
+Everything = Annotated[
+    bool, typer.Option("--all", help="Also show every percentile, times by size, marks and Little's law.")
+]
 
 
 def compare(
@@ -115,20 +126,22 @@ def compare(
 ) -> int:
     """Run a scenario under several protocols and show them side by side.
 
-    All flows get the protocol's law and the links its router law, or none; cells get one that needs no capacity, as
-    XCP has XCP-b, unless they say what it is told. Queues stay, unless one is named as in reno+red. One table has
-    what is asked first, the rest with --all. The folder gets compare.pdf and compare.png, delays.pdf and delays.png
-    (distributions of packet delays), and a run's folder for each protocol. With random flows (`web`) it is said of
-    each protocol whether the 95% intervals (batch means after warm-up) of mean completion times, over all and by
-    size, are as narrow as --confidence asks; with --all the table has them, beside processor sharing and the lower
-    bound; and the folder gets afct.pdf and afct.png, times over size, and cdf.pdf and cdf.png, their distributions.
-    --metric compares the same flows under each two protocols. With --max-duration, runs that are too short for
-    --confidence are done again, each time twice as long.
+    All flows get the protocol's sender law, and all links its router law or none. Cells get a router law that needs
+    no capacity (XCP-b for XCP), unless the scenario says what capacity they are told. Queues stay the same, unless
+    --protocols names one, as in reno+red. A table shows the most important results; --all shows all. The folder gets
+    compare.pdf and compare.png, the distributions of packet delays in delays.pdf and delays.png, and a folder with
+    the run of each protocol.
 
-    A lab's file runs on this machine's kernel, with real applications: under each protocol in turn, --trials times.
-    The table has medians of the trials, and in brackets the lowest and the highest; times.pdf and times.png have the
-    distribution of all downloads' times, as curl tells them. With --against sim a lab runs as its file says, and the
-    simulator runs the same. Exit code 3 if the machine was too busy for a lab to say anything.
+    With random flows (`web`), a line for each protocol says whether the 95% intervals of mean completion times, over
+    all flows and by size, are as narrow as --confidence asks. The intervals are from batch means after warm-up. --all
+    shows them beside processor sharing and the lower bound. The folder also gets completion times over size in
+    afct.pdf and afct.png, and their distributions in cdf.pdf and cdf.png. With --max-duration, runs that are too
+    short for --confidence are repeated, each time twice as long.
+
+    A lab's file runs on this machine's kernel with real applications, --trials times under each protocol in turn. The
+    table shows the median of the trials, with the lowest and the highest in brackets. times.pdf and times.png show
+    the distribution of all download times, as curl reports them. --against sim runs the lab as its file says, and the
+    same scenario in the simulator. Exit code 3: the machine was too busy, and the lab's results mean nothing.
     """
     show_progress(progress)
     if against:

@@ -9,7 +9,7 @@ from flowstamp.errors import ResultsError
 
 
 def doctor(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
-    """Tell what is installed. With --out, the folder gets doctor.json."""
+    """Report what is installed. With --out, the folder gets doctor.json."""
     from flowstamp import doctor as checks
     from flowstamp.files import write_whole
 

@@ -13,11 +13,13 @@ from flowstamp.cli.options import Json, UnusedSeed, folder_of
 
 
 def examples(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", parser=folder_of, help="A folder that is new or empty.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", parser=folder_of, help="The folder, which must be new or empty.")
+    ],
     seed: UnusedSeed = None,
     as_json: Json = False,
 ) -> int:
-    """Write the example scenarios, scripts and labs into a folder of yours."""
+    """Write the example scenarios, scripts and labs into a folder."""
     from flowstamp import examples as shipped
 
     del seed

@@ -23,19 +23,24 @@ def figure(
         list[str],
         typer.Argument(
             metavar="[list|scores|ID...|all]",
-            help="Figures by their ids, such as X10 or 'R4.*'; list alone names all; scores says how many published "
-            "results hold.",
+            help="Ids of figures, such as X10 or 'R4.*'. list: name all ids. scores: count the published results that "
+            "hold. all: every figure.",
             autocompletion=_figure_ids,
         ),
     ],
-    fast: Annotated[bool, typer.Option("--fast", help="The shorter version of each scenario.")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Run the shorter version of each scenario.")] = False,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Run seeds 1 to 5 and write what came out to figures/expected.json.")
+        bool, typer.Option("--accept", help="Run seeds 1 to 5 and write the results to figures/expected.json.")
     ] = False,
     seed: Seed = None,
     seeds: Annotated[
         int | None,
-        typer.Option("--seeds", min=1, max=20, help="Run seeds 1 to N: means, bands, and how many seeds hold."),
+        typer.Option(
+            "--seeds",
+            min=1,
+            max=20,
+            help="Run seeds 1 to N, and report means, bands, and for how many seeds a claim holds.",
+        ),
     ] = None,
     executor: Executor = "threads",
     out: OutHere = Path("out/figures"),
@@ -44,12 +49,12 @@ def figure(
     progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
-    """Reproduce published figures and check what the papers claim of them.
+    """Reproduce published figures and check the papers' claims.
 
-    A figure that this program has run, and of which the folder has all that it wrote, is not run again.
+    A figure is not run again if the folder has all its files from this build of the program.
 
-    Exit code 1 if a claim fails, or if its status or a differing value is no longer as figures/expected.json has it.
-    With --accept each figure's part of that file is written anew as it ends; called again, it goes on where it was.
+    Exit code 1 if a claim fails, or if its status or a differing value no longer matches figures/expected.json. With
+    --accept each figure updates its part of that file when it ends, and a repeated command continues where it stopped.
     """
     show_progress(progress)
     from flowstamp.figures import cli_figure

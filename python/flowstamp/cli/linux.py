@@ -12,17 +12,17 @@ AS_IT_IS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opti
 
 
 def host(context: typer.Context) -> None:
-    """TCP of this host obeys stamps: enable, disable, status. Linux; see flowstamp host --help."""
+    """Make TCP of this host obey stamps: enable, disable, status. Linux; see flowstamp host --help."""
     _linux("host", context)
 
 
 def router(context: typer.Context) -> None:
-    """An interface stamps what it sends: attach, detach, status, police, share. Linux; see flowstamp router --help."""
+    """Make an interface stamp packets: attach, detach, status, police, share. Linux; see flowstamp router --help."""
     _linux("router", context)
 
 
 def lab(context: typer.Context) -> None:
-    """Real applications over an emulated path: run, clean. Linux; see flowstamp lab --help."""
+    """Run real applications over an emulated path: run, clean. Linux; see flowstamp lab --help."""
     _linux("lab", context)
 
 

@@ -32,7 +32,7 @@ def among(*words: str) -> Callable[[str], list[str]]:
 
 
 ScenarioFile = Annotated[
-    Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario, a TOML file, or a run's manifest.json.")
+    Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario: a TOML file, or the manifest.json of a run.")
 ]
 Sets = Annotated[
     list[str] | None,
@@ -40,13 +40,11 @@ Sets = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(
-        "--seed", metavar="N", parser=seed_of, help="Every random choice follows from it; default the scenario's."
-    ),
+    typer.Option("--seed", metavar="N", parser=seed_of, help="Seed of every random choice. Default: the scenario's."),
 ]
 UnusedSeed = Annotated[
     int | None,
-    typer.Option("--seed", metavar="N", parser=seed_of, help="Accepted, and without effect: nothing is random here."),
+    typer.Option("--seed", metavar="N", parser=seed_of, help="Accepted without effect: nothing is random here."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output and nothing else.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", parser=folder_of, help="Folder for the results.")]
@@ -57,7 +55,7 @@ ShownAs = Annotated[
     typer.Option(
         "--progress",
         metavar="HOW",
-        help="auto: a bar, at a terminal; plain: a line every 10 s; none.",
+        help="How to show progress. auto: a bar, at a terminal; plain: a line every 10 s; none.",
         autocompletion=among("auto", "plain", "none"),
     ),
 ]
@@ -66,7 +64,7 @@ Memory = Annotated[
     typer.Option(
         "--memory",
         metavar="SIZE",
-        help="Refuse runs that may need more, such as 4GB; default three quarters of what the machine has.",
+        help="Refuse runs that may need more memory than this, such as 4GB. Default: three quarters of RAM.",
     ),
 ]
 Executor = Annotated[
@@ -74,9 +72,9 @@ Executor = Annotated[
     typer.Option(
         "--executor",
         metavar="WHERE",
-        help="Where runs go on: threads of this process, processes of this machine, or dask=ADDRESS, a cluster.",
+        help="Where to run: threads of this process, processes of this machine, or dask=ADDRESS for a cluster.",
         autocompletion=among("threads", "processes", "dask="),
     ),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Run also what the folder has already.")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Default: all cores.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run everything, even what the folder already has.")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Number of threads. Default: one for each core.")]

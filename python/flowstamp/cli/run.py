@@ -24,9 +24,9 @@ def run(
     out: Out = None,
     as_json: Json = False,
     trace: Annotated[bool, typer.Option("--trace", help="Record packets to trace.pcapng in the folder --out.")] = False,
-    live: Annotated[bool, typer.Option("--live", help="Show rates and queues as the run goes, in a terminal.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Show rates and queues in the terminal during the run.")] = False,
     json_stream: Annotated[
-        bool, typer.Option("--json-stream", help="A line of JSON for each sample as the run goes; at last the summary.")
+        bool, typer.Option("--json-stream", help="Print a line of JSON for each sample, and at the end the summary.")
     ] = False,
     progress: ShownAs = "auto",
     memory: Memory = None,
@@ -35,10 +35,12 @@ def run(
 
     With --out, the folder gets manifest.json, summary.json, series.parquet, flows.parquet and delays.parquet.
 
-    With --live a view of links, groups and flows stands on standard error as long as the run goes. Up to 16 flows are
-    sampled for it, unless the scenario says what probes.flows is. With --json-stream each instant that probes sample is
-    a line on standard output, {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...},
-    and the last line is {"summary": ...}.
+    --live shows links, groups and flows on standard error during the run. It samples up to 16 flows, unless the
+    scenario sets probes.flows.
+
+    --json-stream prints a line on standard output for each instant at which probes sample:
+    {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...}.
+    The last line is {"summary": ...}.
     """
     show_progress(progress)
     from flowstamp.progress import Meter

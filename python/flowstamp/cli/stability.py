@@ -14,37 +14,39 @@ from flowstamp.errors import UsageError
 
 Alpha = Annotated[
     float | None,
-    typer.Option("--alpha", metavar="NUMBER", help="Gain on spare capacity, above 0; default the law's."),
+    typer.Option("--alpha", metavar="NUMBER", help="Gain on spare capacity, above 0. Default: the law's."),
 ]
 Beta = Annotated[
-    float | None, typer.Option("--beta", metavar="NUMBER", help="Gain on the queue, above 0; default the law's.")
+    float | None, typer.Option("--beta", metavar="NUMBER", help="Gain on the queue, above 0. Default: the law's.")
 ]
 Rtts = Annotated[
     str | None,
     typer.Option(
-        "--rtt", metavar="TIME,...", help="RTT of all flows, or of several groups; default 100ms or the scenario's."
+        "--rtt", metavar="TIME,...", help="RTT of all flows, or of several groups. Default: the scenario's, or 100ms."
     ),
 ]
 Counts = Annotated[
-    str | None, typer.Option("--flows", metavar="N,...", help="How many flows have each RTT; default one each.")
+    str | None, typer.Option("--flows", metavar="N,...", help="Number of flows with each RTT. Default: one each.")
 ]
 Pictures = Annotated[
-    bool, typer.Option("--pictures", help="Draw settling times over both gains, and a phase portrait, too.")
+    bool, typer.Option("--pictures", help="Also draw settling times over both gains, and a phase portrait.")
 ]
 BySimulation = Annotated[
     bool,
-    typer.Option("--check-by-simulation", help="Run packets over a grid of gains, and tell where they oscillate."),
+    typer.Option("--check-by-simulation", help="Simulate packets over a grid of gains; report where they oscillate."),
 ]
-Points = Annotated[int | None, typer.Option("--points", min=2, help="Of that grid along each axis; default 12.")]
-Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Runs at each of its points; default 1.")]
+Points = Annotated[
+    int | None, typer.Option("--points", min=2, help="Points along each axis of that grid. Default: 12.")
+]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Runs at each point of that grid. Default: 1.")]
 FirstSeed = Annotated[
-    int | None, typer.Option("--seed", metavar="N", parser=seed_of, help="Of these runs, the first; default 1.")
+    int | None, typer.Option("--seed", metavar="N", parser=seed_of, help="Seed of the first of these runs. Default: 1.")
 ]
 
 
 def stability(
     what: Annotated[
-        str, typer.Argument(metavar="LAW|SCENARIO.toml", help="xcp, rcp, or a scenario whose routers have them.")
+        str, typer.Argument(metavar="LAW|SCENARIO.toml", help="xcp, rcp, or a scenario with routers of these laws.")
     ],
     *,
     alpha: Alpha = None,
@@ -64,12 +66,15 @@ def stability(
     progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
-    """Tell whether a law is stable with its gains, its margins, and after how many round trips it settles.
+    """Report whether a law is stable with its gains, its margins, and how many round trips it takes to settle.
 
-    Draws the gains on their region into the folder. Exit code 0 if it is stable, 1 if not. With --check-by-simulation
-    packets are run at each pair of a grid of gains, on a dumbbell with the RTTs given; the picture shows where they
-    oscillate, and a line says at how many points the model agrees. Of a scenario's links that flows pass one after the
-    other, a last line tells whether all come to rest together, and when.
+    The folder gets a picture of the gains in their stability region. Exit code 0 if the law is stable, 1 if not.
+
+    --check-by-simulation simulates packets at each pair of a grid of gains, on a dumbbell with the given RTTs. The
+    picture then shows where they oscillate, and a line says at how many points the model agrees.
+
+    If flows pass several links of a scenario one after the other, the last line says whether all of them settle
+    together, and when.
     """
     show_progress(progress)
     from flowstamp import stability_command as command

@@ -22,15 +22,15 @@ def sweep(
     scenario: ScenarioFile,
     *,
     grid: Annotated[
-        list[str], typer.Option("--grid", metavar="KEY=V1,V2,...", help="Values of a key; every combination is run.")
+        list[str], typer.Option("--grid", metavar="KEY=V1,V2,...", help="Values of a key. Every combination is run.")
     ],
     sets: Sets = None,
     seed: Seed = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run each point with so many seeds.")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds for each point.")] = 1,
     threads: Threads = None,
     executor: Executor = "threads",
     out: Out = None,
-    tables: Annotated[bool, typer.Option("--tables", help="Keep each run's series and flows, too.")] = False,
+    tables: Annotated[bool, typer.Option("--tables", help="Also keep each run's series and flows.")] = False,
     fresh: Fresh = False,
     as_json: Json = False,
     progress: ShownAs = "auto",
@@ -38,10 +38,12 @@ def sweep(
 ) -> int:
     """Run a scenario over a grid of values on all cores, or on many machines; print a tidy table.
 
-    With --out, the folder gets sweep.csv, a row for each run and metric, and as each run ends its file in points:
-    called again, the sweep runs what is missing there. A file is of a scenario as it is resolved, with what is in the
-    files that it names, of a seed, and of a build of this program. With --executor dask=ADDRESS runs go to the workers
-    of that Dask scheduler, which need the same build; what a worker had that was killed is done by the others.
+    With --out, the folder gets sweep.csv, with a row for each run and metric. Each run leaves a file in its folder
+    points, so that a repeated sweep runs only what is missing. Such a file belongs to a resolved scenario with the
+    contents of the files that it names, a seed, and a build of this program.
+
+    With --executor dask=ADDRESS the workers of that Dask scheduler do the runs. They need the same build. If a worker
+    is killed, the others do its runs.
     """
     show_progress(progress)
     from flowstamp.files import write_whole

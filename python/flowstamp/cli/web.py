@@ -14,13 +14,13 @@ from flowstamp.cli.options import Json, Out, UnusedSeed
 
 def web(
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port on 127.0.0.1; 0 for any that is free.")
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port on 127.0.0.1; 0 for any free port.")
     ] = 8043,
     seed: UnusedSeed = None,
     out: Out = None,
     as_json: Json = False,
 ) -> int:
-    """Serve the browser lab to this machine until Ctrl-C. With --out, write its one page, index.html, instead."""
+    """Serve the browser lab to this machine until Ctrl-C. With --out, write its page, index.html, instead."""
     from flowstamp import web as lab
     from flowstamp.files import write_whole
 
