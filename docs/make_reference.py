@@ -82,10 +82,10 @@ def scenario_page(schema: Mapping[str, Any]) -> str:
         NOTE,
         "# Scenario reference\n",
         "Every table and key of a scenario, made from the JSON Schema (`flowstamp schema`). "
-        "[Scenarios](../scenarios.md) explains them by examples. Where a law or a queue is asked for, its name alone "
-        "stands for a table with that name and all defaults.\n",
+        "[Scenarios](../scenarios.md) explains them by examples. The name of a law or a queue stands for a table with "
+        "that name and all defaults.\n",
         "## Quantities\n",
-        "Text with a unit; a bare number is refused, except for a share or a weight, which have none.\n",
+        "Quantities are text with a unit. Bare numbers are refused, except for shares and weights.\n",
         "| quantity | meaning | example |\n|---|---|---|",
         *(_quantity(title, defs[name]) for name, title in QUANTITIES.items() if name in defs),
         "",
@@ -209,9 +209,9 @@ def command_page() -> str:
     parts = [
         NOTE,
         "# Command reference\n",
-        "Results go to standard output, progress and messages to standard error. Exit code 0: done what was asked; 1: "
-        "done, and something that was claimed does not hold; 2: bad input, or results that could not be written, in "
-        "one line; 130: interrupted.\n",
+        "Results go to standard output, progress and messages to standard error. Exit code 0: success; 1: success, but "
+        "a claim does not hold; 2: bad input, or results that could not be written, with a message of one line; 130: "
+        "interrupted.\n",
         f"```text\n{overview}```\n",
         *(f"## `flowstamp {name}`\n\n{_said(name)}" for name in commands),
     ]

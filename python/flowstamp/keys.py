@@ -23,15 +23,15 @@ class Dumbbell(TypedDict, total=False):
     access_rate: Annotated[str | None, "Capacity of each access link. Default: ten times the bottleneck's."]
     buffer: Annotated[str | None, 'Buffer in front of the bottleneck; `BDP` is the capacity times `rtt`.']
     delay: Annotated[str | None, 'One-way propagation delay of the bottleneck. Default: 0.4 rtt, which leaves 0.05 rtt to each access link.']
-    impairments: Annotated[Mapping[str, Any] | None, 'Packets that the bottleneck loses, copies, holds back or sends another way once they have crossed it. Both ways. Default: it does not.']
-    police: Annotated[Mapping[str, Any] | None, 'Flows that do not obey are found by tests and isolated (Katabi 2002, section 7): `{}` for all defaults. For links with a router law of XCP or RCP. Default: nobody is tested.']
-    priority: Annotated[str | None, "Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they come. Not together with `share`."]
+    impairments: Annotated[Mapping[str, Any] | None, 'Losses, marks, copies, delays and detours of packets after they have crossed the bottleneck, in both directions. Default: none.']
+    police: Annotated[Mapping[str, Any] | None, 'Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all defaults. Needs a router law of XCP or RCP. Default: no tests.']
+    priority: Annotated[str | None, "Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does; otherwise none. It excludes `share`."]
     queue: Annotated[Spec | None, "The bottleneck's queue."]
-    reverse_impairments: Annotated[Mapping[str, Any] | None, 'What happens to packets from right to left, where it differs; `{}` is nothing.']
-    reverse_rate: Annotated[LinkRate | None, 'Capacity from right to left, where it differs.']
+    reverse_impairments: Annotated[Mapping[str, Any] | None, 'Impairments from right to left; `{}` for none. Default: as `impairments`.']
+    reverse_rate: Annotated[LinkRate | None, 'Capacity from right to left. Default: as `rate`.']
     router: Annotated[Spec | None, "The bottleneck's router law."]
-    rtt: Annotated[Required[str], 'Round-trip propagation time of flows that do not name their own, over all six links.']
-    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.']
+    rtt: Annotated[Required[str], 'Round-trip propagation time of flows without an `rtt` of their own. It covers all six links.']
+    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its own.']
 
 
 class ParkingLot(TypedDict, total=False):
@@ -41,113 +41,113 @@ class ParkingLot(TypedDict, total=False):
     access_rate: Annotated[str | None, "Capacity of each access link. Default: ten times the fastest link's."]
     buffer: Annotated[str | None, "Buffer of each link; `BDP` is the link's capacity times `rtt`."]
     delay: Annotated[Required[str], 'One-way propagation delay of each link.']
-    impairments: Annotated[Mapping[str, Any] | None, 'Packets that each link loses, copies, holds back or sends another way once they have crossed it. Default: it does not.']
-    police: Annotated[Mapping[str, Any] | None, 'Flows that do not obey are found by tests and isolated (Katabi 2002, section 7): `{}` for all defaults. For links with a router law of XCP or RCP. Default: nobody is tested.']
-    priority: Annotated[str | None, "Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they come. Not together with `share`."]
+    impairments: Annotated[Mapping[str, Any] | None, 'Losses, marks, copies, delays and detours of packets after they have crossed each link. Default: none.']
+    police: Annotated[Mapping[str, Any] | None, 'Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all defaults. Needs a router law of XCP or RCP. Default: no tests.']
+    priority: Annotated[str | None, "Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does; otherwise none. It excludes `share`."]
     queue: Annotated[Spec | None, 'The queue of each link.']
     router: Annotated[Spec | None, 'The router law of each link.']
     rtt: Annotated[str | None, 'The round-trip time that `BDP` refers to. Default: that of a flow over all links.']
-    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.']
+    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its own.']
 
 
 class LeafSpine(TypedDict, total=False):
     """Keys of a leaf-spine network."""
 
-    buffer: Annotated[str | None, "Buffer in front of each link between switches, and from a switch to a host; `BDP` is the link's capacity times `rtt`."]
+    buffer: Annotated[str | None, "Buffer in front of each link of a switch, to another switch or to a host. `BDP` is the link's capacity times `rtt`."]
     delay: Annotated[Required[str], "One-way propagation delay of each host's link."]
-    host_buffer: Annotated[str | None, "Buffer of a host's own link, which is its memory. Default: 2MB."]
-    priority: Annotated[str | None, "Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they come. Not together with `share`."]
+    host_buffer: Annotated[str | None, "Buffer in front of a host's own link: the host's send memory. Default: 2MB."]
+    priority: Annotated[str | None, "Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does; otherwise none. It excludes `share`."]
     queue: Annotated[Spec | None, 'The queue of each link.']
     rate: Annotated[Required[str], "Capacity of each host's link, both ways."]
-    router: Annotated[Spec | None, "The router law of each link, hosts' own among them."]
+    router: Annotated[Spec | None, "The router law of each link, including the hosts' own."]
     rtt: Annotated[str | None, 'The round-trip time that `BDP` refers to. Default: the longest of any flow.']
-    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.']
-    spine_delay: Annotated[str | None, "One-way propagation delay of each link between leaf and spine. Default: the hosts'."]
-    spine_rate: Annotated[str | None, "Capacity of each link between leaf and spine, both ways. Default: the hosts'."]
+    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its own.']
+    spine_delay: Annotated[str | None, 'One-way propagation delay of each link between leaf and spine. Default: as `delay`.']
+    spine_rate: Annotated[str | None, 'Capacity of each link between leaf and spine, both ways. Default: as `rate`.']
 
 
 class FatTree(TypedDict, total=False):
     """Keys of a fat tree."""
 
-    buffer: Annotated[str | None, "Buffer in front of each link between switches, and from a switch to a host; `BDP` is the link's capacity times `rtt`."]
+    buffer: Annotated[str | None, "Buffer in front of each link of a switch, to another switch or to a host. `BDP` is the link's capacity times `rtt`."]
     delay: Annotated[Required[str], 'One-way propagation delay of each link.']
-    host_buffer: Annotated[str | None, "Buffer of a host's own link, which is its memory. Default: 2MB."]
-    priority: Annotated[str | None, "Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they come. Not together with `share`."]
+    host_buffer: Annotated[str | None, "Buffer in front of a host's own link: the host's send memory. Default: 2MB."]
+    priority: Annotated[str | None, "Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does; otherwise none. It excludes `share`."]
     queue: Annotated[Spec | None, 'The queue of each link.']
     rate: Annotated[Required[str], 'Capacity of each link, both ways.']
-    router: Annotated[Spec | None, "The router law of each link, hosts' own among them."]
+    router: Annotated[Spec | None, "The router law of each link, including the hosts' own."]
     rtt: Annotated[str | None, 'The round-trip time that `BDP` refers to. Default: the longest of any flow.']
-    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.']
+    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its own.']
 
 
 class Graph(TypedDict, total=False):
     """Keys of a graph, and of its links that do not name them."""
 
-    buffer: Annotated[str | None, 'Buffer.']
-    delay: Annotated[str | None, 'One-way propagation delay.']
-    delay_key: Annotated[str | None, "The file's column or attribute that is the one-way propagation delay. Default: `delay`."]
-    delay_unit: Annotated[str | None, 'The unit of delays in the file that have none, such as `"ms"`. Default: they are refused.']
-    directed: Annotated[bool | None, 'Links that do not say `duplex` lead one way, from the first node to the second. Default: as the GraphML file says; false otherwise.']
-    file: Annotated[str | Path | None, "In place of `links` a file of them, relative to the scenario's folder: GraphML as networkx writes it, whose edges have `rate` (or `capacity`) and `delay`, or CSV (with commas, semicolons or tabs) with columns `source`, `target`, `rate` and `delay`. Both may also say `weight`, `name`, `buffer`, `queue`, `router`, `priority`, `medium` and `duplex`. Edges of an undirected graph lead both ways, and so do rows of CSV."]
-    ignore_columns: Annotated[Sequence[str] | None, 'Columns of a CSV file that are left alone; any other unknown column is refused. `"*"` stands for all unknown columns. Unknown attributes of GraphML are left alone anyway; one that is named here is, too, if it is known.']
-    priority: Annotated[str | None, 'Packets that go before all others.']
-    queue: Annotated[Spec | None, 'Queue.']
-    rate: Annotated[LinkRate | None, "Capacity of the file's links that name none, as are the following."]
-    rate_key: Annotated[str | None, "The file's column or attribute that is the capacity. Default: `rate` or `capacity`."]
-    rate_unit: Annotated[str | None, 'The unit of capacities in the file that have none: `"bps"`, `"kbps"`, `"Mbps"`, `"Gbps"` or `"Tbps"`. Default: they are refused.']
-    router: Annotated[Spec | None, 'Router law.']
+    buffer: Annotated[str | None, "Buffer of the file's links that have none of their own."]
+    delay: Annotated[str | None, "One-way propagation delay of the file's links that have none of their own."]
+    delay_key: Annotated[str | None, "The file's column or attribute that holds the one-way propagation delay. Default: `delay`."]
+    delay_unit: Annotated[str | None, 'The unit of delays that are bare numbers in the file, such as `"ms"`. Default: bare numbers are refused.']
+    directed: Annotated[bool | None, 'Whether links without `duplex` lead one way only, from the first node to the second. Default: as the GraphML file says; otherwise false.']
+    file: Annotated[str | Path | None, "A file of links in place of `links`, relative to the scenario's folder. GraphML, as networkx writes it, has `rate` (or `capacity`) and `delay` on its edges. CSV, with commas, semicolons or tabs, has columns `source`, `target`, `rate` and `delay`. Both may also have `weight`, `name`, `buffer`, `queue`, `router`, `priority`, `medium` and `duplex`. An edge of an undirected graph leads both ways, and so does a row of CSV."]
+    ignore_columns: Annotated[Sequence[str] | None, 'Columns of a CSV file to ignore. Any other unknown column is refused; `"*"` ignores all unknown columns. In GraphML, unknown attributes are ignored anyway, and a known one is ignored if it is named here.']
+    priority: Annotated[str | None, "Packets that the file's links send before all others, if a link does not say otherwise."]
+    queue: Annotated[Spec | None, "Queue of the file's links that have none of their own."]
+    rate: Annotated[LinkRate | None, "Capacity of the file's links that have none of their own."]
+    rate_key: Annotated[str | None, "The file's column or attribute that holds the capacity. Default: `rate` or `capacity`."]
+    rate_unit: Annotated[str | None, 'The unit of capacities that are bare numbers in the file: `"bps"`, `"kbps"`, `"Mbps"`, `"Gbps"` or `"Tbps"`. Default: bare numbers are refused.']
+    router: Annotated[Spec | None, "Router law of the file's links that have none of their own."]
     rtt: Annotated[str | None, 'The round-trip time that a buffer in `BDP` refers to. Default: the longest of any flow.']
-    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols.']
-    weight: Annotated[float | None, 'Weight, by which routes go.']
-    weight_key: Annotated[str | None, "The file's column or attribute that is the weight. Default: `weight`."]
+    share: Annotated[Spec | None, "How the router laws of the file's links share them with traffic of other protocols."]
+    weight: Annotated[float | None, "Weight of the file's links that have none of their own. Routes go by weights."]
+    weight_key: Annotated[str | None, "The file's column or attribute that holds the weight. Default: `weight`."]
 
 
 class Link(TypedDict, total=False):
     """Keys of a link of a graph."""
 
-    buffer: Annotated[str | None, 'Buffer.']
-    delay: Annotated[Required[str], 'One-way propagation delay.']
-    duplex: Annotated[bool | None, 'The same link also leads back, as `to->from` or `name.reverse`.']
-    impairments: Annotated[Mapping[str, Any] | None, 'Packets that the link loses, copies, holds back or sends another way once they have crossed it. Default: it does not.']
-    medium: Annotated[str | None, 'Links that name the same medium share it: one of them sends at a time, in turn. Default: a medium of its own for each direction.']
-    name: Annotated[str | None, 'Name in results. Default: `from->to`, and `from->to#2` of a second link between the same nodes.']
-    police: Annotated[Mapping[str, Any] | None, 'Flows that do not obey are found by tests and isolated (Katabi 2002, section 7): `{}` for all defaults. For links with a router law of XCP or RCP. Default: nobody is tested.']
-    priority: Annotated[str | None, "Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they come. Not together with `share`."]
-    queue: Annotated[Spec | None, 'Queue.']
-    rate: Annotated[Required[LinkRate], 'Capacity.']
-    router: Annotated[Spec | None, 'Router law.']
-    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.']
-    weight: Annotated[float | None, 'What it costs to take the link. If one link has a weight, all need one, and packets take the path whose weights have the least sum. Default: paths go by delay.']
+    buffer: Annotated[str | None, 'Buffer in front of the link.']
+    delay: Annotated[Required[str], 'One-way propagation delay of the link.']
+    duplex: Annotated[bool | None, 'Whether the same link also leads back, as `to->from` or `name.reverse`.']
+    impairments: Annotated[Mapping[str, Any] | None, 'Losses, marks, copies, delays and detours of packets after they have crossed the link. Default: none.']
+    medium: Annotated[str | None, 'The medium that carries the link. Links with the same medium share it: they send one at a time, in turn. Default: a medium of its own for each direction.']
+    name: Annotated[str | None, 'Name in results. Default: `from->to`, and `from->to#2` for a second link between the same nodes.']
+    police: Annotated[Mapping[str, Any] | None, 'Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all defaults. Needs a router law of XCP or RCP. Default: no tests.']
+    priority: Annotated[str | None, "Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does; otherwise none. It excludes `share`."]
+    queue: Annotated[Spec | None, "The link's queue."]
+    rate: Annotated[Required[LinkRate], 'Capacity of the link.']
+    router: Annotated[Spec | None, "The link's router law."]
+    share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its own.']
+    weight: Annotated[float | None, 'Cost of taking the link. If one link has a weight, all need one, and packets take the path whose weights have the least sum. Default: packets take the path of least delay.']
 
 
 class FlowGroup(TypedDict, total=False):
     """Keys of a group of flows."""
 
-    access: Annotated[Mapping[str, Any] | None, 'Hosts of their own on access links. Default: as the topology says; in a graph none, flows start at the node.']
-    application: Annotated[Mapping[str, Any] | None, 'What the application of each flow produces, and when. Default: more than the network carries.']
-    each_hop: Annotated[bool | None, 'In a parking lot: one such group of flows over each single link.']
-    every: Annotated[str | None, 'How much later than the one before each flow starts.']
-    from_: Annotated[str | None, 'Where data comes from: a node. Default: the first node.']
-    governs: Annotated[str | None, 'The link that the flow governs, by its name: what waits for it leaves at the rate of this flow, which has no data of its own. For laws of macro-flows, `"xcp-edge"` and `"vcp-edge"`; the flow goes from the link\'s end to where all flows over the link leave the cloud.']
-    ignore_columns: Annotated[Sequence[str] | None, 'Columns of `list` that are left alone; any other unknown column is refused. `"*"` stands for all unknown columns.']
-    jitter: Annotated[str | None, 'How far a datagram application\'s packets leave behind the ticks of its clock, drawn uniformly for each, in their order: up to 1 s, or `"none"` for the bare clock. Default: up to eight times as long as the slowest link on the way takes for a packet, and at most 1 s; of Poisson datagrams none.']
-    label: Annotated[int | None, 'Which packets go first on links with `priority = "labels"`: those of flows with a greater label, acks too. 0 to 7, as the priority code point of IEEE 802.1Q.']
-    lifetime: Annotated[str | None, 'How long each flow sends new data, from its own start on. Default: until `stop`.']
-    lifetime_spread: Annotated[str | None, 'Each flow lasts up to so much longer than `lifetime`, drawn uniformly.']
-    list_: Annotated[str | Path | None, "Flows that a file lists, relative to the scenario's folder: CSV whose first line names its columns, or Parquet. A row is a flow. Columns `start` (seconds, or with a unit: `0.25`, `250ms`) and `size` (bytes of payload, or with a unit: `15000`, `15kB`) must be there; `from`, `to` and `law` say otherwise than the group, where they are not empty: nodes, and a law's name, with the group's parameters if it is the group's and its default ones else."]
+    access: Annotated[Mapping[str, Any] | None, 'Gives each flow hosts of its own on such access links. Default: as the topology says; in a graph none, and flows start at the node.']
+    application: Annotated[Mapping[str, Any] | None, 'What the application of each flow produces, and when. Default: there is always more to send.']
+    each_hop: Annotated[bool | None, 'In a parking lot, whether there is one such group over each single link.']
+    every: Annotated[str | None, 'Time between the starts of successive flows.']
+    from_: Annotated[str | None, 'The node that data comes from. Default: the first node.']
+    governs: Annotated[str | None, 'Name of the link that the flow governs. Packets leave the link at the rate of this flow, which has no data of its own. Needs the law of a macro-flow, `"xcp-edge"` or `"vcp-edge"`. The flow goes from the link\'s end to where all flows over the link leave the cloud.']
+    ignore_columns: Annotated[Sequence[str] | None, 'Columns of `list` to ignore. Any other unknown column is refused; `"*"` ignores all unknown columns.']
+    jitter: Annotated[str | None, 'Longest random delay of datagrams after the ticks of their application\'s clock, at most 1 s. It is drawn uniformly for each datagram, and they keep their order. `"none"` has no delay. Default: eight transmission times of a packet on the slowest link of the path, at most 1 s; none for Poisson datagrams.']
+    label: Annotated[int | None, 'Priority on links with `priority = "labels"`: packets of flows with a greater label go first, and so do their acks. 0 to 7, as the priority code point of IEEE 802.1Q.']
+    lifetime: Annotated[str | None, 'How long each flow sends new data from its start. Default: until `stop`.']
+    lifetime_spread: Annotated[str | None, "Longest random extension of each flow's `lifetime`, drawn uniformly from 0."]
+    list_: Annotated[str | Path | None, "A file that lists flows, one in each row, relative to the scenario's folder: CSV whose first line names the columns, or Parquet. The columns `start` (seconds, or with a unit: `0.25`, `250ms`) and `size` (bytes of payload, or with a unit: `15000`, `15kB`) are required. In the columns `from`, `to` and `law`, a node or a law's name replaces the group's for its row. The group's own law keeps the group's parameters; any other law has its defaults."]
     name: Annotated[str | None, 'Name in results; unique.']
-    packet: Annotated[str | Sequence[Mapping[str, Any]] | None, 'Sizes of datagrams as they are on the wire: one size, `"imix"`, or a list of sizes with weights. From the scenario\'s `header` to its `packet`, which is the default.']
-    pattern: Annotated[str | None, 'Between which hosts the flows go, in place of `from` and `to`. Hosts are those of a fat_tree or leaf_spine, and in a graph the nodes with one neighbour.']
-    rate: Annotated[str | None, 'How fast the application produces payload: short for an `application` of kind `"constant"`. Default: faster than the network.']
-    receiver: Annotated[str | None, 'What the receiving hosts know. With `"tcp"` stamps do not come back, and laws that rely on them are refused, unless they ask for their protocol first (`negotiate`).']
-    reverse: Annotated[bool | None, 'Data goes the other way: `from` and `to` change places.']
-    rtt: Annotated[str | Sequence[str] | None, 'Round-trip propagation time, by a longer access link at the sender; one for all, or a list, one for each flow.']
-    send_buffer: Annotated[str | None, "The most datagrams, in bytes on the wire, that may wait for the host's own link. The source drops what an application produces beyond it. Needs hosts of their own (`access`). Default: without bound."]
-    size: Annotated[str | None, 'How much payload each flow transfers. Default: without end.']
-    spread: Annotated[str | None, 'Each flow starts up to so much later, drawn uniformly.']
-    start: Annotated[str | Sequence[str] | None, "When the first flow starts, or a list, one for each flow; of a `list` in a file, what is added to each row's."]
+    packet: Annotated[str | Sequence[Mapping[str, Any]] | None, 'Sizes of datagrams on the wire: one size, `"imix"`, or a list of sizes with weights. They range from the scenario\'s `header` to its `packet`, which is the default.']
+    pattern: Annotated[str | None, 'Which hosts the flows connect, in place of `from` and `to`. Hosts are those of a fat_tree or leaf_spine; in a graph they are the nodes with one neighbour.']
+    rate: Annotated[str | None, 'Rate at which the application produces payload: short for an `application` of kind `"constant"`. Default: there is always more to send.']
+    receiver: Annotated[str | None, 'Which protocols the receiving hosts know. With `"tcp"` they echo no stamps. Laws that rely on stamps are then refused, unless they ask for their protocol first (`negotiate`).']
+    reverse: Annotated[bool | None, 'Whether `from` and `to` change places, so that data goes the other way.']
+    rtt: Annotated[str | Sequence[str] | None, 'Round-trip propagation time: one for all flows, or a list with one for each. A longer access link at the sender makes up the difference.']
+    send_buffer: Annotated[str | None, "Maximum size on the wire of all datagrams that wait for the host's own link. The source drops further datagrams. Needs hosts of their own (`access`). Default: unbounded."]
+    size: Annotated[str | None, 'Payload that each flow transfers. Default: endless.']
+    spread: Annotated[str | None, "Longest random delay of each flow's start, drawn uniformly from 0."]
+    start: Annotated[str | Sequence[str] | None, "When the first flow starts, or a list with one time for each flow. With `list`, it is added to each row's start."]
     stop: Annotated[str | None, 'When the flows stop sending new data. Default: never.']
-    to: Annotated[str | None, 'Where data goes: a node. Default: the last node.']
+    to: Annotated[str | None, 'The node that data goes to. Default: the last node.']
     transport: Annotated[Mapping[str, Any] | None, 'Window, acks and recovery.']
     web: Annotated[Mapping[str, Any] | None, 'Flows that arrive at random, each with a size of its own.']
 
@@ -155,21 +155,21 @@ class FlowGroup(TypedDict, total=False):
 class Outage(TypedDict, total=False):
     """Keys of an outage."""
 
-    both_ways: Annotated[bool | None, 'Its way back, `b->a` or `name.reverse`, fails with it.']
-    on_failure: Annotated[str | None, 'What becomes of packets that wait for the link or are on it.']
+    both_ways: Annotated[bool | None, 'Whether the way back, `b->a` or `name.reverse`, fails with it.']
+    on_failure: Annotated[str | None, 'What happens to packets that wait for the link or are on it.']
 
 
 class Routing(TypedDict, total=False):
     """Keys of routing."""
 
-    convergence: Annotated[str | None, 'How long after a link fails or returns all routes follow.']
-    reroute: Annotated[bool | None, 'Routes are computed anew, without the links that are down. A flow without another way keeps its own. If false, all flows keep theirs.']
+    convergence: Annotated[str | None, 'Time from the failure or return of a link until all routes follow.']
+    reroute: Annotated[bool | None, 'Whether routes are computed anew, without the links that are down. A flow without another route keeps its own.']
 
 
 class Probes(TypedDict, total=False):
     """Keys of probes."""
 
-    cells: Annotated[bool | None, 'Of cells, the share of time that is busy; of each of their stations, airtime, collisions, retries, data rate and MAC delay.']
+    cells: Annotated[bool | None, 'Share of time that each cell is busy; airtime, collisions, retries, data rate and MAC delay of each station.']
     every: Annotated[str | None, 'Sampling interval. Default: a hundredth of the duration.']
     flows: Annotated[bool | None, 'Throughput, window and RTT of each long flow.']
     groups: Annotated[bool | None, 'Throughput of each group.']
@@ -180,11 +180,11 @@ class Probes(TypedDict, total=False):
 class Scenario(TypedDict, total=False):
     """Keys of the whole run."""
 
-    ack: Annotated[str | None, 'Size of an ack as it is on the wire.']
+    ack: Annotated[str | None, 'Size of an ack on the wire.']
     description: Annotated[str | None, 'What the scenario shows, in a sentence.']
     duration: Annotated[str | None, 'Simulated time.']
-    header: Annotated[str | None, 'How much of a data packet is headers; the rest is payload, which is what sizes of flows, application rates, goodput and delivered bytes count. Links, queues and windows count whole packets.']
+    header: Annotated[str | None, 'Bytes of headers in a data packet; the rest is payload. Flow sizes, application rates, goodput and delivered bytes count payload. Links, queues and windows count whole packets.']
     name: Annotated[str | None, 'A name for titles and tables.']
-    packet: Annotated[str | None, 'Size of a data packet as it is on the wire.']
+    packet: Annotated[str | None, 'Size of a data packet on the wire.']
     seed: Annotated[int | None, 'Every random choice follows from this and from stable names.']
-    warmup: Annotated[str | None, 'Statistics start here; series cover the whole run.']
+    warmup: Annotated[str | None, 'When statistics start. Series cover the whole run.']

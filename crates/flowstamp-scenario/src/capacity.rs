@@ -34,7 +34,7 @@ pub struct VaryingRate {
     /// With `trace`, the time over which the capacity that router laws are told is measured.
     #[serde(default = "capacity_window")]
     pub capacity_window: Time,
-    /// Whether router laws are told the capacity. False stands for a medium whose capacity nobody knows.
+    /// Whether router laws are told the capacity, which is the default. False stands for a medium whose capacity nobody knows.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub known: bool,
 }
