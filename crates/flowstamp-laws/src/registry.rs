@@ -3,8 +3,9 @@
 //! A header is the part of a packet that sender laws and router laws use to communicate. Each law names its header,
 //! so that several laws may share one. For each list, macros generate an enum, so that the engine dispatches by a
 //! jump and not through a vtable. They also generate the names and parameters that a scenario may use. No other place
-//! in the project lists laws. A build without the feature `full` omits the lines under `full` and refuses these laws
-//! by name.
+//! in the project lists laws. The line of a law that no other module uses may declare its module, as in
+//! `mod ramp "../ramp.rs"`, so that adding the law changes no other file. A build without the feature `full` omits
+//! the lines under `full` and refuses these laws by name.
 
 pub mod headers;
 pub mod queues;

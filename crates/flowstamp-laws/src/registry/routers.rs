@@ -9,7 +9,11 @@ use crate::units::Time;
 use crate::{Open, Refused, pcp, rcp, vcp, xcp};
 
 macro_rules! routers {
-    ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $router:ty; )*) => {
+    ($(
+        $(#[$doc:meta])* $variant:ident $name:literal $header:ident $router:ty $(, mod $module:ident $file:literal)?;
+    )*) => {
+        $($( #[path = $file] pub mod $module; )?)*
+
         spec! {
             /// A router law and its parameters, as a scenario names them.
             RouterSpec, RouterTable, "law", "the name of a router law, or a table with `law` and its parameters",

@@ -12,8 +12,11 @@ use crate::{Open, Refused, pcp, rcp, tcp, vcp, xcp};
 
 macro_rules! senders {
     ($(
-        $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty $(=> $router:ident $(, blind $blind:ident)?)?;
+        $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty
+            $(=> $router:ident $(, blind $blind:ident)?)? $(, mod $module:ident $file:literal)?;
     )*) => {
+        $($( #[path = $file] pub mod $module; )?)*
+
         spec! {
             /// A sender law and its parameters, as a scenario names them.
             SenderSpec, SenderTable, "law", "the name of a law, or a table with `law` and its parameters",
