@@ -9,7 +9,7 @@ use crate::results::Named;
 use flowstamp_fluid::control::frequency::OpenLoop;
 use flowstamp_fluid::stability::{SWITCHED_WITHIN, switched_alpha};
 use flowstamp_laws::AgreedTime;
-use flowstamp_laws::registry::Header;
+use flowstamp_laws::registry::{Header, RouterSpec};
 use flowstamp_laws::router::Gains;
 use flowstamp_laws::share::police;
 use flowstamp_laws::units::{Rate, Time};
@@ -145,7 +145,7 @@ fn largest(alpha: f64, right: impl Fn(f64) -> bool) -> Option<f64> {
 
 /// The warning for an RCP router whose flows have less than a packet each per round trip.
 fn sparse(plan: &LinkPlan, rtts: &PathRtts, packet_bytes: f64) -> Option<String> {
-    let (Header::Rcp, Capacity::Constant(rate)) = (plan.router.header(), &plan.capacity) else { return None };
+    let (RouterSpec::Rcp(_), Capacity::Constant(rate)) = (&plan.router, &plan.capacity) else { return None };
     let rtt = rtts.mean()?;
     let (packets, flows) = (rate.bytes_in(rtt) / packet_bytes, rtts.lasting);
     (packets < f64::from(flows)).then(|| {
