@@ -12,7 +12,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build help linux release demo system test test-long test-all test-rust test-python test-linux compile-tests wasm web web-test lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
+.PHONY: build help linux release demo system test test-long test-all test-rust test-python test-linux bless compile-tests wasm web web-test lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1 \2/p' Makefile | while read -r make target what; do printf '%s %-12s # %s\n' "$$make" "$$target" "$$what"; done
@@ -85,6 +85,9 @@ compile-tests:
 
 test-rust: ## of the tests in Rust those that need no kernel of their own; SIZE=long or all for others
 	tools/cargo-all.sh test -- $(IGNORED_$(SIZE))
+
+bless: ## record the results of golden runs, for a new law or a change that is meant
+	FLOWSTAMP_ACCEPT=1 $(CARGO) test --locked --package flowstamp-sim --test golden
 
 test-linux: ## the tests that watch flows on this machine's kernel: beside nothing else
 	tools/test-hosts.sh $(IGNORED_$(SIZE))

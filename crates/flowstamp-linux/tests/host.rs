@@ -19,7 +19,7 @@ mod unusual;
 mod vcp;
 
 use capture::Capture;
-use net::{End, Net, Running};
+use net::{End, LAWS, Net, Running};
 use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn rcp_sends_at_the_rate_given_and_every_packet_carries_the_option() {
 fn a_host_has_its_own_limit() {
     let Some(net) = Net::new() else { return };
     net.stamp(2 * R, 20_000, 0);
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         let cgroup = net.cgroup.display();
         for end in [End::Client, End::Server] {
             let enabled = net.host(end, &format!("enable --law {law} --cgroup {cgroup} --max-rate 20Mbps"));
@@ -97,9 +97,7 @@ fn a_host_has_its_own_limit() {
 #[test]
 #[ignore = "long"]
 fn a_router_one_way_is_enough_for_that_way() {
-    for (law, stamped) in
-        ["rcp", "xcp", "vcp"].into_iter().flat_map(|law| [(law, End::Client), (law, End::Server)])
-    {
+    for (law, stamped) in LAWS.into_iter().flat_map(|law| [(law, End::Client), (law, End::Server)]) {
         let Some(net) = Net::new() else { return };
         net.stamp_from(stamped, 2 * R, 20_000);
         let cgroup = net.cgroup.display();
@@ -128,7 +126,7 @@ fn a_router_one_way_is_enough_for_that_way() {
 #[test]
 #[ignore = "long"]
 fn a_queue_of_acks_is_not_the_datas() {
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         let Some(net) = Net::new() else { return };
         net.stamp_from(End::Client, 2 * R, 20_000);
         net.tbf(End::Server, "50mbit", "300k");

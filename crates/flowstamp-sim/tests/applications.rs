@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{run, try_load};
+use common::{run, senders, try_load};
+use flowstamp_laws::registry::SenderSpec;
 use flowstamp_sim::results::{ApplicationSummary, Results};
 
 const HEADER: f64 = 40.0;
@@ -187,7 +188,7 @@ fn lost_requests_and_responses_come_in_the_end() {
 #[test]
 fn frames_of_a_window_all_arrive() {
     let application = "{ kind = 'frames', fps = 30, sizes = ['20kB', '3kB', '1B'] }";
-    for law in ["sack", "reno", "newreno", "cubic", "bbr", "bbr3", "dctcp"] {
+    for law in senders().iter().filter(|law| law.router().is_none()).map(SenderSpec::name) {
         let text = one(law, application, "stop = '19s'")
             .replace("buffer = \"10000pkt\"", "buffer = '20pkt', impairments = { loss = '1%' }")
             .replace("200s", "30s");

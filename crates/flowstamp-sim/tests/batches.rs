@@ -5,6 +5,7 @@
 mod common;
 
 use common::try_load;
+use flowstamp_laws::registry::{Header, QueueSpec, RouterSpec, SenderSpec};
 use flowstamp_laws::units::Time;
 use flowstamp_sim::results::Results;
 use flowstamp_sim::{Loaded, Simulation};
@@ -12,16 +13,13 @@ use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
-/// Senders that go with a router law.
+/// Senders that go with a router law: those of its header, and TCPs.
 fn senders(router: &str) -> Vec<&'static str> {
-    let any = ["reno", "newreno", "sack", "highspeed", "dctcp"];
-    let own: &[&str] = match router {
-        "xcp" => &["xcp"],
-        "xcp-draft" => &["xcp-draft"],
-        "rcp" => &["rcp", "rcp that falls back"],
-        _ => &[],
-    };
-    own.iter().copied().chain(any).collect()
+    let header = RouterSpec::all().iter().find(|it| it.name() == router).map(RouterSpec::header);
+    let fits = |law: &SenderSpec| law.header() == Header::Plain || Some(law.header()) == header;
+    let laws = common::senders();
+    let names = laws.iter().filter(|law| fits(law)).map(SenderSpec::name);
+    names.chain((header == Some(Header::Rcp)).then_some("rcp that falls back")).collect()
 }
 
 /// A group of flows; times are shares of the network's RTT.
@@ -93,14 +91,9 @@ fn network() -> impl Strategy<Value = Network> {
         prop_oneof![2 => prop::collection::vec(link(), 1), 1 => prop::collection::vec(link(), 2..4)],
         (prop_oneof![Just(20.0), 0.1..200.0], prop_oneof![Just(0.8), 0.0..0.9]),
         prop::option::of(prop_oneof![Just(1.0), 0.4..30.0]),
+        (0.1f64..3.0, prop_oneof![Just("droptail"), prop::sample::select(QueueSpec::NAMES)]),
         (
-            0.1f64..3.0,
-            prop::sample::select(vec![
-                "droptail", "droptail", "red", "codel", "rem", "csfq", "dualpi2", "fq_codel",
-            ]),
-        ),
-        (
-            prop::sample::select(vec!["none", "xcp", "xcp-draft", "rcp", "rcp"]),
+            prop::sample::select(RouterSpec::NAMES),
             prop::option::weighted(0.3, prop::sample::select(vec!["wfq", "drr", "fifo"])),
         ),
         prop::sample::select(vec![1000, 1500, 100]),

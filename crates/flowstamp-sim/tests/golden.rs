@@ -7,8 +7,9 @@
 //! FLOWSTAMP_ACCEPT=1 cargo test -p flowstamp-sim --test golden
 //! ```
 //!
-//! Each law of the registry has a scenario that is made from its line, and a digest in `golden/laws.txt`. A law that is new passes without
-//! one: nothing that it does was known before. The command above records it.
+//! Each sender of the registry has a scenario with its own router and one with each other router of its header. Their digests are in
+//! `golden/laws.txt`. A new law has none: its runs only have to be the same twice and conserve packets. `make bless` runs the command
+//! above, which records the digests. A long test fails until it has, so no law goes in without them.
 
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::sender::Recovery;
@@ -81,28 +82,35 @@ fn results_are_those_known_to_the_bit() {
     as_known("digests.txt", "name, then digests of summary, flows, series, capture", &lines);
 }
 
-/// A scenario for each sender law on the router that its flows have by themselves, and for each other router law with the first sender of its
-/// header. A law that governs a link needs a network of its own: `golden/` has one for each.
+/// A scenario for each sender law on the router that its flows have by themselves, and on each other router of its header. A law that
+/// governs a link needs a network of its own: `golden/` has one for each.
 fn of_the_registry() -> BTreeMap<String, Loaded> {
-    let senders: Vec<SenderSpec> =
-        SenderSpec::all().into_iter().filter(|law| !law.traits().governs).collect();
-    let own = senders.iter().map(|sender| {
-        let router = sender.router().map_or("none", |router| router.name());
-        (sender.name().to_owned(), sender, router)
-    });
-    let others = RouterSpec::all().into_iter().filter_map(|router| {
-        let sender = senders.iter().find(|sender| sender.header() == router.header());
-        let sender = sender.unwrap_or_else(|| panic!("{}: no sender has its header", router.name()));
-        let name = format!("{}-on-{}", sender.name(), router.name());
-        (sender.router().as_ref() != Some(&router)).then_some((name, sender, router.name()))
-    });
-    let scenario = |(name, sender, router): (String, &SenderSpec, &str)| {
-        let (law, text) = (sender.name(), law_alone(sender, router));
-        let loaded =
-            load(&text, Format::Toml, &name, &[], &folder()).unwrap_or_else(|e| panic!("{law}: {e}"));
-        (name, loaded)
-    };
-    own.chain(others).map(scenario).collect()
+    let senders: Vec<_> = SenderSpec::all().into_iter().filter(|law| !law.traits().governs).collect();
+    let routers = RouterSpec::all();
+    for router in &routers {
+        let has_sender = senders.iter().any(|sender| sender.header() == router.header());
+        assert!(has_sender, "{}: no sender has its header", router.name());
+    }
+    let mut found = BTreeMap::new();
+    for sender in senders {
+        let (law, own) = (sender.name(), sender.router().map_or("none", |router| router.name()));
+        let others =
+            routers.iter().filter(|router| router.header() == sender.header() && router.name() != own);
+        for router in others.map(RouterSpec::name).chain([own]) {
+            let name = if router == own { law.to_owned() } else { format!("{law}-on-{router}") };
+            let text = law_alone(&sender, router);
+            let loaded =
+                load(&text, Format::Toml, &name, &[], &folder()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            found.insert(name, loaded);
+        }
+    }
+    found
+}
+
+/// Names of the laws' scenarios with a recorded digest.
+fn recorded() -> BTreeSet<String> {
+    let lines = std::fs::read_to_string(folder().join("laws.txt")).unwrap_or_default();
+    lines.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
 /// Long flows both ways and short ones, or datagrams, of one law.
@@ -130,19 +138,27 @@ fn every_law_of_the_registry_gives_what_it_gave() {
     let run = |threads| {
         run_many(&loaded, None, Some(threads), &|_, _| ControlFlow::Continue(())).expect("nobody stops it")
     };
-    let known = std::fs::read_to_string(folder().join("laws.txt")).unwrap_or_default();
-    let known: BTreeSet<&str> = known.lines().filter_map(|line| line.split(' ').next()).collect();
+    let recorded = recorded();
     let mut lines = Vec::new();
     for (name, (once, again)) in names.iter().zip(run(1).iter().zip(&run(2))) {
-        let groups = &once.summary.groups;
-        assert!(once.summary.packets.arrived > 100, "{name}: {} packets", once.summary.packets.arrived);
+        let (groups, packets) = (&once.summary.groups, once.summary.packets);
+        assert!(packets.arrived > 100, "{name}: {packets:?}");
+        assert!(packets.arrived + packets.lost <= packets.sent, "{name}: {packets:?}");
         assert!(groups.values().all(|g| g.goodput_bps > 0.0), "{name}: a group got nothing");
         assert_eq!(once.digest(), again.digest(), "{name}: two runs of the same differ");
-        if accepts() || known.contains(name.as_str()) {
+        if accepts() || recorded.contains(name) {
             lines.push(format!("{name} {}", once.digest()));
         }
     }
     as_known("laws.txt", "name, then digests of summary, flows, series, capture", &lines);
+}
+
+#[test]
+#[ignore = "long: a law that is being written has no digests yet"]
+fn every_law_has_its_digests() {
+    let recorded = recorded();
+    let missing: Vec<_> = of_the_registry().into_keys().filter(|name| !recorded.contains(name)).collect();
+    assert!(missing.is_empty(), "golden/laws.txt lacks {missing:?}; make bless records them");
 }
 
 /// What a reviewer sees of a change: a line for each scenario in `golden/table.txt`.

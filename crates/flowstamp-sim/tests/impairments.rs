@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{run, try_load};
+use common::{honest, run, try_load, with_routers};
 use flowstamp_sim::results::{ImpairedSummary, Results};
 use flowstamp_sim::scenario::Impairments;
 use flowstamp_sim::{Format, Progress, Simulation, load};
@@ -234,20 +234,10 @@ const BROKEN: &str = "{ loss = 0.02, burst_loss = { p = 0.005, r = 0.5 }, lost_p
                       jitter = { distribution = \"normal\", deviation = \"2ms\" }, delays = { steps = [[\"0s\", \"16ms\"], [\"3s\", \"10ms\"]], interpolate = true }, \
                       duplicate = 0.05, reorder = 0.05, reorder_delay = \"7ms\", detours = [{ from = \"1s\", until = \"2s\", delay = \"30ms\" }] }";
 
-/// Transfers of each kind of sender arrive, whole and once, over links that do everything at a time.
+/// Transfers of each honest sender arrive, whole and once, over links that do everything at a time.
 #[test]
 fn transfers_survive_broken_paths() {
-    for (law, router) in [
-        ("reno", "none"),
-        ("newreno", "none"),
-        ("sack", "none"),
-        ("cubic", "none"),
-        ("bbr3", "none"),
-        ("dctcp", "none"),
-        ("xcp", "xcp"),
-        ("rcp", "rcp"),
-        ("vcp", "vcp"),
-    ] {
+    for (law, router) in with_routers(&honest()) {
         let r = run(&format!(
             r#"
             duration = "120s"

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::laws;
 use flowstamp_sim::results::{FlowRow, Results};
 use flowstamp_sim::scenario::Files;
 use flowstamp_sim::{Format, Simulation, load};
@@ -40,7 +41,7 @@ proptest! {
     /// What arrived at random in one run, and is listed for another, in any order, has the same completion times to the bit.
     #[test]
     fn a_list_of_what_arrived_gives_the_same(
-        law in prop_oneof![Just(("rcp", "rcp")), Just(("xcp", "xcp")), Just(("cubic", "none")), Just(("bbr", "none"))],
+        law in prop::sample::select(laws()),
         load in 0.1..0.95f64, rate in 1.0..30.0f64, rtt in 5u32..100, buffer in 3u32..100, seed in any::<u32>(),
         shift in 0usize..1000,
     ) {

@@ -2,18 +2,12 @@
 
 mod common;
 
-use common::run;
+use common::{laws, run};
 use proptest::prelude::*;
 
-/// Laws with and without a router's side, paced and windowed, with buffers that lose packets and that do not.
+/// All laws, with buffers that lose packets and that do not.
 fn scenario() -> impl Strategy<Value = String> {
-    let law = prop_oneof![
-        Just(("rcp", "rcp")),
-        Just(("xcp", "xcp")),
-        Just(("sack", "none")),
-        Just(("reno", "none")),
-        Just(("highspeed", "none"))
-    ];
+    let law = prop::sample::select(laws());
     let sizes = prop_oneof![
         Just(r#"{ distribution = "exponential", mean = "20kB" }"#),
         Just(r#"{ distribution = "pareto", mean = "20kB", shape = 1.2 }"#),

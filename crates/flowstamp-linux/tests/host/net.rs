@@ -9,6 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+/// The laws that `host enable --law` takes.
+pub const LAWS: [&str; 3] = ["rcp", "xcp", "vcp"];
+
 /// The two ends.
 #[derive(Clone, Copy, PartialEq)]
 pub enum End {

@@ -1,6 +1,6 @@
 //! Tests paths that change or drop the option: flows obey or switch to the kernel's TCP, and never stall.
 
-use super::net::{End, How, Net, Running};
+use super::net::{End, How, LAWS, Net, Running};
 use super::{R, between};
 use std::process::Stdio;
 use std::time::Duration;
@@ -163,7 +163,7 @@ fn within_20_mbps_apart(net: &Net, law: &str) {
 #[test]
 #[ignore = "long"]
 fn a_path_that_reorders() {
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         let obeyed = (0..5).any(|_| {
             let Some(net) = Net::new() else { return true };
             net.no_offload();
@@ -189,7 +189,7 @@ fn a_path_that_reorders() {
 #[test]
 #[ignore = "long"]
 fn a_translation_of_addresses_and_ports() {
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         let Some(net) = Net::new() else { return };
         net.no_offload();
         within_20_mbps(&net, law);
@@ -210,7 +210,7 @@ fn a_translation_of_addresses_and_ports() {
 #[test]
 #[ignore = "long"]
 fn a_peer_that_is_disabled_in_mid_connection() {
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         for goes in [End::Server, End::Client] {
             let Some(net) = Net::new() else { return };
             within_20_mbps_apart(&net, law);

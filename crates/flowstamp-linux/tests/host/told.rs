@@ -1,7 +1,7 @@
 //! Tests that flows without feedback leave their law.
 
 use super::capture::Capture;
-use super::net::{End, Net};
+use super::net::{End, LAWS, Net};
 use super::{R, SYN, between};
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn a_flow_that_wants_no_more() {
 #[test]
 #[ignore = "long"]
 fn a_router_that_goes_away() {
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         let Some(net) = Net::new() else { return };
         net.stamp(2 * R, 200, 0);
         if law == "xcp" {
@@ -89,7 +89,7 @@ while time.monotonic() < begun + 4: s.send(bytes(65536))
 info = s.getsockopt(6, socket.TCP_INFO, 128)
 print(s.getsockopt(6, 13, 16).split(b'\\0')[0].decode(), 8 * struct.unpack_from('Q', info, 104)[0])
 ";
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         let Some(net) = Net::new() else { return };
         net.stamp(2 * R, 100_000, 0);
         for end in [End::Client, End::Server] {

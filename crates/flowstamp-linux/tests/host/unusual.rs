@@ -1,7 +1,7 @@
 //! Tests unusual peers and applications: flows obey or switch to the kernel's TCP, and never stall.
 
 use super::capture::Capture;
-use super::net::{End, Leg, Net};
+use super::net::{End, LAWS, Leg, Net};
 use super::skip::skip;
 use super::{R, between};
 use std::process::{Command, Stdio};
@@ -36,7 +36,7 @@ fn nobody_left(net: &Net) {
 #[test]
 #[ignore = "long"]
 fn syn_cookies() {
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         let Some(net) = Net::new() else { return };
         net.stamp(2 * R, CHANGE, 0);
         net.sysctl(End::Server, "ipv4.tcp_syncookies", 2);
@@ -61,7 +61,7 @@ fn syn_cookies() {
 #[test]
 #[ignore = "long"]
 fn timestamps_off_at_one_end() {
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         let Some(net) = Net::new() else { return };
         net.stamp(2 * R, CHANGE, 0);
         net.sysctl(End::Server, "ipv4.tcp_timestamps", 0);
@@ -80,7 +80,7 @@ fn timestamps_off_at_one_end() {
 #[test]
 #[ignore = "long"]
 fn a_synack_that_is_sent_again() {
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         for last in [false, false, true] {
             let Some(net) = Net::new() else { return };
             net.stamp(2 * R, CHANGE, 0);
@@ -189,7 +189,7 @@ fn the_slower_of_two_routers_is_the_bottleneck() {
 #[test]
 #[ignore = "long"]
 fn an_application_that_changes_its_mind() {
-    for law in ["rcp", "xcp", "vcp"] {
+    for law in LAWS {
         for last in [false, false, true] {
             let Some(net) = Net::new() else { return };
             net.stamp(2 * R, CHANGE, 0);

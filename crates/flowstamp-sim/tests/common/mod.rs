@@ -7,14 +7,28 @@ use flowstamp_sim::{Format, Loaded, ScenarioError, Simulation, load};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// The laws of the registry whose flows send by a window of their own, each with the router that its flows have by themselves.
-pub fn laws() -> Vec<(&'static str, &'static str)> {
-    let by_window = |law: &SenderSpec| {
+/// The senders of the registry that send by a window or a rate of their own.
+pub fn senders() -> Vec<SenderSpec> {
+    let on_their_own = |law: &SenderSpec| {
         let traits = law.traits();
         !(traits.datagrams || traits.governs || traits.told)
     };
-    let laws = SenderSpec::all().into_iter().filter(by_window);
-    laws.map(|law| (law.name(), law.router().map_or("none", |router| router.name()))).collect()
+    SenderSpec::all().into_iter().filter(on_their_own).collect()
+}
+
+/// The same senders without those that lie.
+pub fn honest() -> Vec<SenderSpec> {
+    senders().into_iter().filter(|law| !law.name().ends_with("-liar")).collect()
+}
+
+/// The names of senders, each with its own router's.
+pub fn with_routers(senders: &[SenderSpec]) -> Vec<(&'static str, &'static str)> {
+    senders.iter().map(|law| (law.name(), law.router().map_or("none", |router| router.name()))).collect()
+}
+
+/// [`senders`] with their own routers.
+pub fn laws() -> Vec<(&'static str, &'static str)> {
+    with_routers(&senders())
 }
 
 /// Loads a scenario text.
