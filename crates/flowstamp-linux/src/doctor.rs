@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// What to say.
 #[derive(clap::Args)]
 pub struct Command {
-    /// One JSON document on standard output.
+    /// Print one JSON document on standard output.
     #[arg(long)]
     json: bool,
 }

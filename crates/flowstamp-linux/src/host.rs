@@ -37,16 +37,16 @@ use std::process::ExitCode;
 /// What to do.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Register the congestion controls and attach the option; again is the same as once.
+    /// Register the congestion controls and attach the TCP option. Repeating it changes nothing.
     Enable(Enable),
-    /// Take everything back: links, pins and defaults. Connections go on as the kernel's own TCP.
+    /// Remove links, pins and defaults. Connections continue with the kernel's own TCP.
     Disable,
-    /// What is enabled, and what flows have met.
+    /// Show what is enabled, and counts of what flows have met.
     Status {
-        /// One JSON document on standard output.
+        /// Print one JSON document on standard output.
         #[arg(long)]
         json: bool,
-        /// Also the ends of connections that left their law: at most the last 8192.
+        /// Also list the connections that left their law: at most the last 8192.
         #[arg(long)]
         departures: bool,
     },
@@ -55,27 +55,28 @@ pub enum Command {
 /// What `host enable` may be told.
 #[derive(clap::Args)]
 pub struct Enable {
-    /// The law that connections ask for whose congestion control is none of Flowstamp's: rcp, xcp or vcp.
+    /// The law for connections whose congestion control is none of Flowstamp's: rcp, xcp or vcp.
     #[arg(long, value_name = "LAW", value_parser = law::parse)]
     law: &'static Law,
-    /// A parameter of the law as a sender has it, as in a scenario's `law`: weight=2; may be given again. What the kernel's sender
-    /// cannot carry out is refused.
+    /// A parameter of the sender's law, as in a scenario's `law`, such as weight=2; can be repeated.
+    /// Parameters that the kernel's sender does not support are refused.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The cgroup whose sockets carry the option [default: all].
+    /// The cgroup whose sockets send the option [default: all].
     #[arg(long)]
     cgroup: Option<PathBuf>,
-    /// The law's congestion control becomes this network namespace's default until `host disable`.
+    /// Make the law's congestion control the default of this network namespace until `host disable`.
     #[arg(long)]
     default: bool,
-    /// The highest rate that any flow takes, whatever it is given, such as 1Gbps [default: no limit].
+    /// Maximum rate of each flow, such as 1Gbps, whatever the routers give [default: no limit].
     #[arg(long)]
     max_rate: Option<Rate>,
-    /// An RTT that doubles is no reason to leave the law: for paths whose own link may become slower than its router can say in time, as
-    /// a cellular one does under xcp-b.
+    /// Keep flows on the law when their RTT doubles. For paths whose link can slow down faster than its
+    /// router can signal, such as a cellular link under xcp-b.
     #[arg(long)]
     any_rtt: bool,
-    /// Interfaces that acks leave by; may be given again [default: each Ethernet interface of this namespace].
+    /// An interface on which acks leave; can be repeated [default: each Ethernet interface of this
+    /// namespace].
     #[arg(long)]
     iface: Vec<String>,
 }

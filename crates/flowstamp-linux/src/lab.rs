@@ -39,14 +39,14 @@ use watches::Watches;
 /// What to do.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Run a lab. Exit code 3: the machine was too busy, the run says nothing.
+    /// Run a lab. Exit code 3: the machine was too busy, and the results mean nothing.
     Run(Run),
     /// Print the simulator's scenario of the same network and flows.
     Scenario {
         /// The lab's file.
         lab: PathBuf,
     },
-    /// Take away what a lab that was killed has left.
+    /// Remove what a killed lab has left behind.
     Clean {
         /// The lab's name on this machine.
         #[arg(long, default_value = "lab")]
@@ -62,16 +62,16 @@ pub struct Run {
     /// Folder for the results.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The summary as one JSON document on standard output.
+    /// Print the summary as one JSON document on standard output.
     #[arg(long)]
     json: bool,
-    /// Random losses follow from it; default the file's.
+    /// Seed of the random losses [default: the file's].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// The lab's name on this machine: labs of different names run side by side.
+    /// The lab's name on this machine. Labs with different names can run at the same time.
     #[arg(long, default_value = "lab")]
     id: String,
-    /// How frames reach the path, rather than by the first of these that the machine has.
+    /// How frames reach the path [default: the first of these that the machine supports].
     #[arg(long)]
     path_by: Option<By>,
 }

@@ -25,16 +25,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// TCP of this host, namespace or cgroup obeys stamps.
+    /// Make TCP of this host, namespace or cgroup obey stamps.
     #[command(subcommand)]
     Host(host::Command),
-    /// An interface stamps what it sends.
+    /// Make an interface stamp the packets that it sends.
     #[command(subcommand)]
     Router(router::Command),
-    /// Namespaces, an emulated path and real applications.
+    /// Run real applications over an emulated path between network namespaces.
     #[command(subcommand)]
     Lab(lab::Command),
-    /// What this machine has of what the commands need.
+    /// Report which requirements of the commands this machine meets.
     Doctor(doctor::Command),
     /// A lab's program in its namespace.
     #[command(hide = true)]

@@ -24,22 +24,22 @@ use std::process::ExitCode;
 /// What to do.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Stamps what an interface sends, until detached; the program stays when the command is done.
+    /// Stamp the packets that an interface sends, until `detach`. The program stays when the command ends.
     Attach(attach::Arguments),
-    /// Ends it, and leaves nothing behind.
+    /// Stop stamping and remove everything that `attach` made.
     Detach(Interface),
-    /// Which interfaces are routers, and what their laws know; --metrics for Prometheus, until stopped.
+    /// Show the routers' interfaces and their laws' variables. --metrics serves Prometheus until stopped.
     Status(status::Arguments),
-    /// Tests whether heavy flows obey, and isolates those that do not.
+    /// Test whether heavy flows obey, and isolate those that do not.
     Police(police::Arguments),
-    /// Moves the weights of an interface's classes, and the law's part of the link, until stopped.
+    /// Adapt the weights of an interface's classes, and the law's share of the link, until stopped.
     Share(share::Arguments),
-    /// What a packet costs, in ns of BPF_PROG_RUN.
+    /// Measure the cost of a packet in ns, with BPF_PROG_RUN.
     Bench(bench::Arguments),
-    /// The laws that the kernel carries out.
+    /// List the laws that the kernel supports.
     Laws {
-        /// One JSON document on standard output: names, the option of a packet that asks for as much as there is, in hexadecimal, and
-        /// whether the law takes a rate.
+        /// Print one JSON document on standard output: for each law its name, whether it takes a rate, and in
+        /// hexadecimal the option of a packet with an unlimited request.
         #[arg(long)]
         json: bool,
     },
@@ -48,11 +48,11 @@ pub enum Command {
 /// One interface.
 #[derive(clap::Args)]
 pub struct Interface {
-    /// The interface that sends into the link.
+    /// The interface that sends to the link.
     #[arg(value_name = "IFACE")]
     name: String,
-    /// Network namespace that it is in: a name of `ip netns`, or a path. Rather than by `ip netns exec`, whose mounts,
-    /// and what is pinned there, are gone when it ends.
+    /// Network namespace of the interface: a name of `ip netns`, or a path. Do not use `ip netns exec`: its
+    /// mounts, and the pins in them, vanish when it ends.
     #[arg(long, value_name = "NAME|PATH")]
     netns: Option<String>,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub struct Interface {
 /// Where programs and maps are kept.
 #[derive(clap::Args)]
 pub struct Pins {
-    /// Directory in a BPF file system for what outlives the command.
+    /// Directory in a BPF file system for programs and maps that outlive the command.
     #[arg(long = "pins", value_name = "DIR", default_value = "/sys/fs/bpf/flowstamp/router")]
     root: PathBuf,
 }

@@ -21,7 +21,7 @@ fn the_reference_page_is_what_the_program_says() {
     let mut page = String::from(
         "<!-- Made by crates/flowstamp-linux/tests/reference.rs; change the program's own descriptions instead. -->\n\n\
          # Linux command reference\n\n\
-         What these commands say of themselves; the program `flowstamp-linux`, which `make linux` builds, carries them out. \
+         The help of the Linux commands. They need the program `flowstamp-linux`, which `make linux` builds. \
          [Linux](../linux.md) explains them by examples.\n",
     );
     for command in ["host", "router", "lab"] {

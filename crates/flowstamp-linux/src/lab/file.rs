@@ -27,7 +27,7 @@ pub struct Lab {
     pub description: String,
     /// Duration of the measurement.
     pub duration: Time,
-    /// Statistics start here; series cover the whole run.
+    /// When statistics start. Series cover the whole run.
     #[serde(default)]
     pub warmup: Time,
     /// Seed of the random losses.

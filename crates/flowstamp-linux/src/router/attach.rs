@@ -24,33 +24,35 @@ pub struct Arguments {
     /// The law: rcp, xcp, vcp or xcp-b.
     #[arg(long, value_name = "LAW", value_parser = law::parse_router)]
     law: &'static Law,
-    /// What the link carries; its shaper's or device's rate. Not for xcp-b, which is for links whose rate nobody knows.
+    /// Capacity of the link: its shaper's or device's rate. Not for xcp-b, which is for links of unknown
+    /// rate.
     #[arg(long)]
     rate: Option<Rate>,
-    /// A parameter of the law, as in a scenario's `router`: alpha=0.4, max_interval=20ms; may be given again. What the kernel's
-    /// law cannot carry out is refused.
+    /// A parameter of the law, as in a scenario's `router`, such as alpha=0.4 or max_interval=20ms; can be
+    /// repeated. Parameters that the kernel's law does not support are refused.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Share of the rate that is aimed at; RCP's parameter of that name, VCP's gamma. Below 1, as a shaper's rate and a law's estimate never agree
-    /// quite [default: 0.95].
+    /// Target utilisation: RCP's `eta`, VCP's `gamma`. Keep it below 1, because a shaper's rate and a law's
+    /// estimate never agree exactly [default: 0.95].
     #[arg(long)]
     eta: Option<f64>,
-    /// The shortest interval between decisions; XCP's parameter of that name [default: 1ms].
+    /// Shortest interval between decisions: XCP's `min_interval` [default: 1ms].
     #[arg(long)]
     min_interval: Option<Time>,
-    /// What comes in by the interface takes of the same medium, as on a radio: data are counted and stamped on their way in, too (xcp-b).
+    /// Received packets share the interface's medium, as on a radio. Data packets are then also counted and
+    /// stamped when they are received (xcp-b).
     #[arg(long)]
     half_duplex: bool,
-    /// Classes of the interface for the law's own traffic and for the rest, together held to --rate.
+    /// Make classes for the law's own traffic and for other traffic, limited together to --rate.
     #[arg(long, value_name = "SCHEDULER")]
     share: Option<Scheduler>,
-    /// The own class's first part of the link, which `router share` moves.
+    /// Initial share of the own class, which `router share` adapts.
     #[arg(long, requires = "share", default_value_t = 0.5)]
     own_share: f64,
-    /// Room for what waits in both classes together; what the link carries in 100 ms if not given.
+    /// Buffer of both classes together [default: what the link carries in 100 ms].
     #[arg(long, requires = "share", value_name = "SIZE")]
     buffer: Option<Bytes>,
-    /// Then answers Prometheus at this address and port about all routers, until stopped; see `router status`.
+    /// Then serve Prometheus at this address and port for all routers, until stopped; see `router status`.
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 }

@@ -14,13 +14,13 @@ use std::process::ExitCode;
 /// How long.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// One JSON document on standard output.
+    /// Print one JSON document on standard output.
     #[arg(long)]
     json: bool,
-    /// Repetitions of each run.
+    /// Number of repetitions in each run.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     repeat: u32,
-    /// Runs, of which the median and the extremes are given.
+    /// Number of runs. The result is their median and extremes.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 }

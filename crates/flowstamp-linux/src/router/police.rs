@@ -35,25 +35,26 @@ const GATE: &str = "gate";
 pub struct Arguments {
     #[command(flatten)]
     interface: Interface,
-    /// Ends it.
+    /// Stop testing.
     #[arg(long, conflicts_with = "list")]
     stop: bool,
-    /// Prints the flows that are known, and what came of their tests.
+    /// Print the known flows with the results of their tests.
     #[arg(long)]
     list: bool,
-    /// One JSON document on standard output.
+    /// Print one JSON document on standard output.
     #[arg(long, requires = "list")]
     json: bool,
-    /// Flows below it are not tested; a tenth of the link's rate if not given.
+    /// Rate below which flows are not tested [default: a tenth of the link's rate].
     #[arg(long, value_name = "RATE")]
     least: Option<Rate>,
     /// Time between tests of a flow that obeys.
     #[arg(long, default_value = "10s")]
     retest: Time,
-    /// Time that a flow is isolated for.
+    /// How long a flow is isolated.
     #[arg(long, default_value = "30s")]
     isolate: Time,
-    /// Class of the root queueing discipline (htb) for isolated flows; without it, they are held to half their rate, and less while the link drops packets.
+    /// Class of the root queueing discipline (htb) for isolated flows. Without it they are limited to half of
+    /// their rate, and less while the link drops packets.
     #[arg(long, value_name = "MAJOR:MINOR", value_parser = class)]
     class: Option<u32>,
 }

@@ -28,13 +28,13 @@ use std::time::Duration;
 pub struct Arguments {
     #[command(flatten)]
     interface: Interface,
-    /// The most that one update moves the weights.
+    /// Largest change of the weights in one update.
     #[arg(long, default_value_t = Params::default().theta.get())]
     theta: f64,
-    /// The shortest time between two updates; the law's stability rule lengthens it.
+    /// Shortest time between two updates. The law's stability rule may lengthen it.
     #[arg(long, default_value = "200ms")]
     min_interval: Time,
-    /// The longest.
+    /// Longest time between two updates.
     #[arg(long, default_value = "2s")]
     max_interval: Time,
 }

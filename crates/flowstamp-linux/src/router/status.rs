@@ -8,10 +8,10 @@ use std::process::ExitCode;
 /// What to say.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// One JSON document on standard output.
+    /// Print one JSON document on standard output.
     #[arg(long)]
     json: bool,
-    /// Answers Prometheus at this address and port, e.g. 127.0.0.1:9400, until stopped.
+    /// Serve Prometheus at this address and port, such as 127.0.0.1:9400, until stopped.
     #[arg(long, value_name = "ADDR", conflicts_with = "json")]
     metrics: Option<SocketAddr>,
     #[command(flatten)]
