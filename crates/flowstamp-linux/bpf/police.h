@@ -17,6 +17,10 @@
 #define FS_POLICE_UNKNOWN_ROUND_NS FS_NS_PER_S
 /* Allowance for delayed acks and queueing on the path. */
 #define FS_POLICE_GRACE_NS (50 * 1000 * 1000ULL)
+/* A pass needs a rate over at least this time. */
+#define FS_POLICE_MEASURE_NS (200 * 1000 * 1000ULL)
+/* A flow with less in flight, two packets of 1500 bytes, cannot halve its window. */
+#define FS_POLICE_MIN_WINDOW_BYTES 3000
 #define FS_POLICE_FAILURES 2
 /* Credit that proves that a flow follows its law, and the credit that a void test costs. */
 #define FS_POLICE_PROOF 4
@@ -78,14 +82,17 @@ struct fs_police_flow {
 	__u64 until_ns;
 	__u64 bytes;
 	__u64 rest_until_ns;
-	/* r_0, bytes/s */
+	/* r_0, and the lower of the rates in Watch and Refer, bytes/s */
 	__u64 rate;
+	__u64 before;
 	__u64 round_ns;
 	/* The longest RTT reported since the last watch began, and during the one before; zero if none. */
 	__u64 named_ns;
 	__u64 named_before_ns;
-	/* The rate in the last completed phase, in bytes/s. */
+	/* The rate in the last completed T, in bytes/s; when the running T began, and the bytes that arrived in it. */
 	__u64 last_rate;
+	__u64 last_ns;
+	__u64 last_bytes;
 	/* The RTT that it reported when last proven; zero if it was never proven, or has failed since. */
 	__u64 passed_ns;
 	/* Isolation has ended or has begun without a verdict, and no test has completed since. */
@@ -107,6 +114,8 @@ struct fs_police_flow {
 	/* Tokens in bytes with 16 fraction bits, because packets may arrive faster than whole bytes accrue. */
 	__u64 tokens_q16;
 	__u64 tokens_ns;
+	/* The largest packet that has asked for tokens. */
+	__u64 largest;
 	__u64 tests;
 	__u64 isolations;
 	/* Number of packets that isolation has held back. */
@@ -131,13 +140,14 @@ FS_LAW void fs_police_watch(struct fs_police_flow *f, __u64 now)
 		f->round_ns = fs_min(fs_max(named, FS_POLICE_MIN_ROUND_NS), FS_POLICE_MAX_ROUND_NS);
 	f->named_before_ns = f->named_ns;
 	f->named_ns = 0;
-	fs_police_enter(f, FS_WATCH, now, f->probation ? FS_POLICE_MAX_ROUND_NS : f->round_ns);
+	fs_police_enter(f, FS_WATCH, now,
+			f->probation ? FS_POLICE_MAX_ROUND_NS : fs_max(f->round_ns, FS_POLICE_MEASURE_NS));
 }
 
 /* Maximum duration of a test that starts now, including its aftereffects. Exact. */
 FS_LAW __u64 fs_police_test_ns(const struct fs_police_flow *f)
 {
-	return 12 * f->round_ns + 5 * FS_POLICE_GRACE_NS;
+	return 12 * f->round_ns + 6 * FS_POLICE_GRACE_NS + 2 * FS_POLICE_MEASURE_NS;
 }
 
 /* Updates the link's state: it has dropped `drops` packets in total. Exact. */
@@ -182,16 +192,15 @@ FS_LAW void fs_police_credit(struct fs_police_flow *f, __u64 credit)
 	f->credit = fs_min(f->credit + credit, FS_POLICE_PROOF);
 	if (f->credit < FS_POLICE_PROOF)
 		return;
-	if (f->failures)
-		f->failures--;
 	if (f->failures) {
+		f->failures--;
 		f->credit = 0;
 		return;
 	}
 	f->probation = 0;
 	f->marked = 0;
 	f->allowed = 0;
-	f->passed_ns = fs_max(f->named_ns, f->named_before_ns);
+	f->passed_ns = fs_min(fs_max(f->named_ns, f->named_before_ns), FS_POLICE_MAX_ROUND_NS);
 }
 
 /* Starts a test: the flow is told to halve `rate`. */
@@ -213,47 +222,93 @@ FS_LAW void fs_police_isolate(const struct fs_police_params *p, struct fs_police
 	fs_police_enter(f, FS_ISOLATE, now, p->isolate_ns);
 }
 
-FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v)
+/* Ends a test. A flow that is not proven is tested again soon. */
+FS_LAW void fs_police_rest(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now)
 {
-	__u64 now = v->now_ns, rate, told, least, named = v->rtt_us * 1000;
-	/* Also starts a watch when an unknown flow first reports an RTT. */
-	bool begins = f->until_ns == 0 ||
-		      (named > 0 && f->phase == FS_WATCH && (f->named_ns | f->named_before_ns) == 0);
+	f->rest_until_ns = now + (fs_police_proven(f) ? p->retest_ns : p->retest_ns / 4);
+	fs_police_watch(f, now);
+}
 
-	f->named_ns = fs_max(f->named_ns, named);
-	f->told = fs_max(f->told, v->told);
-	if (begins)
-		fs_police_watch(f, now);
-	if ((__s64)(now - f->until_ns) < 0) {
-		f->bytes += v->bytes;
+/* Records that the flow did not halve its rate. */
+FS_LAW void fs_police_fail(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v,
+			   __u64 rate)
+{
+	__u64 named = fs_max(f->named_ns, f->named_before_ns);
+
+	if (named && fs_mul_div(rate, named, FS_NS_PER_S) < FS_POLICE_MIN_WINDOW_BYTES) {
+		f->credit -= fs_min(f->credit, FS_POLICE_VOID);
+		f->marked = 1;
+		fs_police_rest(p, f, v->now_ns);
 		return;
 	}
-	rate = fs_mul_div(f->bytes, FS_NS_PER_S, fs_max(now - f->since_ns, 1));
-	told = fs_max(f->told, f->told_before);
-	f->told_before = f->told;
-	f->told = v->told;
-	f->last_rate = rate;
+	f->credit = 0;
+	f->passed_ns = 0;
+	if (++f->failures >= FS_POLICE_FAILURES) {
+		fs_police_isolate(p, f, v->now_ns);
+	} else {
+		f->test_drops = v->drops;
+		fs_police_tell(f, v->now_ns, rate);
+	}
+}
+
+/* Judges the test. The flow counts as heavy from `least` bytes/s. */
+FS_LAW void fs_police_judge(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v,
+			    __u64 rate, __u64 least)
+{
+	if (rate > f->rate - f->rate / 4) {
+		fs_police_fail(p, f, v, rate);
+		return;
+	}
+	if (v->now_ns - f->since_ns < FS_POLICE_MEASURE_NS) {
+		f->until_ns = f->since_ns + FS_POLICE_MEASURE_NS;
+		return;
+	}
+	if (rate > f->before - f->before / 4 && rate >= least - least / 4) {
+		f->test_drops = v->drops;
+		f->before = rate;
+		fs_police_tell(f, v->now_ns, rate);
+		return;
+	}
+	if (rate >= f->rate / 4 && f->held == f->judge_held) {
+		__u64 clean = f->marked ? FS_POLICE_PROOF / 2 : FS_POLICE_PROOF;
+
+		fs_police_credit(f, v->drops == f->test_drops ? clean : 1);
+	} else {
+		f->credit -= fs_min(f->credit, FS_POLICE_VOID);
+		f->marked |= f->credit == 0 && v->drops != f->test_drops;
+	}
+	fs_police_rest(p, f, v->now_ns);
+}
+
+/* Ends the phase. `told` is the highest rate that the flow was told, in bytes/s. */
+FS_LAW void fs_police_advance(const struct fs_police_params *p, struct fs_police_flow *f,
+			      const struct fs_police_view *v, __u64 rate, __u64 told)
+{
+	__u64 now = v->now_ns;
 	/* A marked flow is told to stay below `heavy`, so its threshold is half of that. */
-	least = p->heavy >> (f->marked ? 1 : 0);
+	__u64 least = p->heavy >> (f->marked ? 1 : 0);
+
 	if (f->phase == FS_WATCH) {
 		bool heavy = rate >= least, suspect = heavy && (f->probation || rate > told + told / 4);
 
 		if (suspect && v->free && (f->probation || (__s64)(now - f->rest_until_ns) >= 0)) {
 			f->test_drops = v->drops;
+			f->before = f->round_ns < FS_POLICE_MEASURE_NS ? rate : ~0ULL;
 			fs_police_enter(f, FS_HOLD, now, f->round_ns + FS_POLICE_GRACE_NS);
-		} else {
-			if (heavy && told > 0 && !suspect && !f->probation)
-				fs_police_credit(f, 1);
-			if (f->probation && !suspect) {
-				f->probation = 0;
-				f->failures = fs_min(f->failures, FS_POLICE_FAILURES - 1);
-			}
-			fs_police_watch(f, now);
+			return;
 		}
+		if (heavy && told > 0 && !suspect && !f->probation)
+			fs_police_credit(f, 1);
+		if (f->probation && !suspect) {
+			f->probation = 0;
+			f->failures = fs_min(f->failures, FS_POLICE_FAILURES - 1);
+		}
+		fs_police_watch(f, now);
 	} else if (f->phase == FS_HOLD) {
 		f->rate = rate;
-		fs_police_enter(f, FS_REFER, now, f->round_ns);
+		fs_police_enter(f, FS_REFER, now, f->round_ns + FS_POLICE_GRACE_NS);
 	} else if (f->phase == FS_REFER) {
+		f->before = fs_min(f->before, rate);
 		rate = fs_max(rate, f->rate);
 		if (rate >= least)
 			fs_police_tell(f, now, rate);
@@ -262,38 +317,56 @@ FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_
 	} else if (f->phase == FS_TELL) {
 		f->judge_held = f->held;
 		fs_police_enter(f, FS_JUDGE, now, f->round_ns + FS_POLICE_GRACE_NS);
-	} else if (f->phase == FS_JUDGE && rate > f->rate - f->rate / 4) {
-		f->credit = 0;
-		f->passed_ns = 0;
-		if (++f->failures >= FS_POLICE_FAILURES) {
-			fs_police_isolate(p, f, now);
-		} else {
-			f->test_drops = v->drops;
-			fs_police_tell(f, now, rate);
-		}
 	} else if (f->phase == FS_JUDGE) {
-		f->rest_until_ns = now + p->retest_ns / 4;
-		if (rate >= f->rate / 4 && f->held == f->judge_held) {
-			__u64 clean = f->marked ? FS_POLICE_PROOF / 2 : FS_POLICE_PROOF;
-
-			fs_police_credit(f, v->drops == f->test_drops ? clean : 1);
-			if (fs_police_proven(f))
-				f->rest_until_ns = now + p->retest_ns;
-		} else {
-			f->credit -= fs_min(f->credit, FS_POLICE_VOID);
-		}
-		fs_police_watch(f, now);
+		fs_police_judge(p, f, v, rate, least);
 	} else {
 		f->probation = 1;
 		fs_police_watch(f, now);
 	}
-	f->bytes += v->bytes;
 }
 
-/* Depth of the token bucket for a rate limit of `allowed` bytes/s. */
-FS_LAW __u64 fs_police_depth(__u64 allowed)
+/* Adds a packet to the flow's rate over T. */
+FS_LAW void fs_police_pace(struct fs_police_flow *f, const struct fs_police_view *v)
 {
-	return fs_max(allowed / 10, 2 * 65536);
+	__u64 passed = v->now_ns - f->last_ns;
+
+	if (passed >= f->round_ns) {
+		f->last_rate = fs_mul_div(f->last_bytes, FS_NS_PER_S, passed);
+		f->last_ns = v->now_ns;
+		f->last_bytes = 0;
+	}
+	f->last_bytes += v->bytes;
+}
+
+FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v)
+{
+	__u64 now = v->now_ns, rate, told, named = v->rtt_us * 1000;
+	/* Also starts a watch when an unknown flow first reports an RTT. */
+	bool begins = f->until_ns == 0 ||
+		      (named > 0 && f->phase == FS_WATCH && (f->named_ns | f->named_before_ns) == 0);
+
+	f->named_ns = fs_max(f->named_ns, named);
+	f->told = fs_max(f->told, v->told);
+	if (begins)
+		fs_police_watch(f, now);
+	if ((__s64)(now - f->until_ns) >= 0) {
+		rate = fs_mul_div(f->bytes, FS_NS_PER_S, fs_max(now - f->since_ns, 1));
+		told = fs_max(f->told, f->told_before);
+		f->told_before = f->told;
+		f->told = v->told;
+		fs_police_advance(p, f, v, rate, told);
+	}
+	f->bytes += v->bytes;
+	fs_police_pace(f, v);
+}
+
+/*
+ * Depth of the token bucket for a rate limit of `allowed` bytes/s: 100 ms, or 20 ms of a flow that has failed, and at
+ * least two of the flow's largest packets.
+ */
+FS_LAW __u64 fs_police_depth(const struct fs_police_flow *f, __u64 allowed)
+{
+	return fs_max(allowed / (f->failures < FS_POLICE_FAILURES ? 10 : 50), 2 * f->largest);
 }
 
 /* Whether the flow must stay within `heavy`. */
@@ -325,7 +398,7 @@ FS_LAW __s64 fs_police_change(const struct fs_police_params *p, const struct fs_
 	if (f->phase == FS_WATCH && !f->probation) {
 		if (!fs_police_bound(f))
 			return 0x7fffffff;
-		return f->tokens_q16 < fs_police_depth(p->heavy) << 15 ? 0 : (__s64)half;
+		return f->tokens_q16 < fs_police_depth(f, p->heavy) << 15 ? 0 : (__s64)half;
 	}
 	if (f->phase == FS_TELL && now - f->since_ns < f->round_ns)
 		return -(__s64)(half + 1);
@@ -335,8 +408,10 @@ FS_LAW __s64 fs_police_change(const struct fs_police_params *p, const struct fs_
 /* Takes a packet's tokens from the bucket of `allowed` bytes/s; false if there are too few. */
 FS_LAW bool fs_police_takes(struct fs_police_flow *f, __u64 now, __u64 bytes, __u64 allowed)
 {
-	__u64 depth = fs_police_depth(allowed);
+	__u64 depth;
 
+	f->largest = fs_max(f->largest, bytes);
+	depth = fs_police_depth(f, allowed);
 	f->tokens_q16 += fs_mul_div(fs_min(now - f->tokens_ns, FS_NS_PER_S), allowed << 16, FS_NS_PER_S);
 	f->tokens_q16 = fs_min(f->tokens_q16, depth << 16);
 	f->tokens_ns = now;
@@ -347,7 +422,7 @@ FS_LAW bool fs_police_takes(struct fs_police_flow *f, __u64 now, __u64 bytes, __
 }
 
 /*
- * Whether a flow's packet may pass, by a token bucket of 100 ms. An isolated flow has its own rate limit. A flow that
+ * Whether a flow's packet may pass, by a token bucket. An isolated flow has its own rate limit. A flow that
  * is not proven is limited to `heavy` while the link is congested, or if it has exceeded that before. Each packet adds
  * an error of 2^-16 bytes, plus the rate's error over the time since the previous packet.
  */

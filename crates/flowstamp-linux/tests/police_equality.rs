@@ -34,10 +34,13 @@ struct Flow {
     bytes: u64,
     rest_until_ns: u64,
     rate: u64,
+    before: u64,
     round_ns: u64,
     named_ns: u64,
     named_before_ns: u64,
     last_rate: u64,
+    last_ns: u64,
+    last_bytes: u64,
     passed_ns: u64,
     probation: u64,
     credit: u64,
@@ -51,6 +54,7 @@ struct Flow {
     told_before: u64,
     tokens_q16: u64,
     tokens_ns: u64,
+    largest: u64,
     tests: u64,
     isolations: u64,
     held: u64,
@@ -186,9 +190,21 @@ fn is_close(c: &Flow, heavy: u64, now_ns: u64, told: u64) -> bool {
         Phase::Refer => {
             near(heavy as f64, 0.0) || (c.rate as f64 - heavy as f64).abs() <= U * c.rate as f64 + 1.0
         }
-        Phase::Judge => [0.25, 0.75].iter().any(|limit| near(limit * c.rate as f64, U * c.rate as f64 + 2.0)),
+        Phase::Judge => {
+            let (named, window) = (c.named_ns.max(c.named_before_ns) as f64 / 1e9, 3000.0);
+            [(0.25, c.rate), (0.75, c.rate), (0.75, c.before), (0.75, heavy)]
+                .iter()
+                .any(|(limit, of)| near(limit * *of as f64, U * *of as f64 + 2.0))
+                || (rate * named - window).abs() <= 2.0 * U * window + named + 1.0
+        }
         _ => false,
     }
+}
+
+/// Depth of the bucket for a rate limit in bytes/s.
+fn depth(c: &Flow, allowed: f64, bytes: u32) -> f64 {
+    let seconds = if c.failures < 2 { 0.1 } else { 0.02 };
+    (allowed * seconds).max(2.0 * c.largest.max(u64::from(bytes)) as f64)
 }
 
 macro_rules! close {
@@ -275,7 +291,7 @@ fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<
             let rate_error = (U * 1.25 * belief.least_rate + 1.0) * rtt_us as f64 / 1e6 / f64::from(bytes);
             close!(flight, exact, 2.0 * U * exact + rate_error + 1.0, "packets in flight");
 
-            let half = (case.c.heavy as f64 / 10.0).max(131_072.0) / 2.0;
+            let half = depth(&c, case.c.heavy as f64, 0) / 2.0;
             if c.marked > 0 && (c.tokens_q16 as f64 / 65536.0 - half).abs() <= tokens_error + 1.0 {
                 return Ok(());
             }
@@ -312,7 +328,7 @@ fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<
                 let passed_s = ((now_ns - c.tokens_ns) as f64 / 1e9).min(1.0);
                 tokens_error +=
                     1.0 / 65536.0 + passed_s * (2.0 * U * allowed + 4.0) + F64 * allowed * passed_s;
-                let mut full = (allowed / 10.0).max(131_072.0);
+                let mut full = depth(&c, allowed, bytes);
                 full = (c.tokens_q16 as f64 / 65536.0 + passed_s * allowed).min(full);
                 if (full - f64::from(bytes)).abs() <= tokens_error + 1.0 {
                     return Ok(());

@@ -1,20 +1,41 @@
 //! Liars drawn at random, and what is left to honest flows beside them on a link with a police.
 //!
-//! A change run draws the same few liars each time. With `FLOWSTAMP_NIGHTLY=1` there are many. A failure prints the
-//! seed, and `FLOWSTAMP_LIARS=LAW:SEED` runs one again.
+//! A change run draws the same few liars each time. With `FLOWSTAMP_NIGHTLY=1` there are many, and `FLOWSTAMP_DRAWS=0..250`
+//! chooses them. A failure prints the seed, and `FLOWSTAMP_LIARS=LAW:SEED` runs one again.
+//!
+//! The promise: 30 s after the last liar's start honest flows together have 0.9 of the capacity that is left after what
+//! liars send, and two newcomers have 0.8 of their share 10 s later. How it is measured:
+//!
+//! 1. *Liars send* at most a fifth of the link each, the most that an isolated flow is allowed. A liar that gets more
+//!    takes it from the honest flows, and so fails the test.
+//! 2. *What honest flows have* is a mean over the 10 s that end 30 s after the last liar's start. Each honest flow is
+//!    tested about once in this time. A test halves the flow and takes up to 2.4% of the link from the mean, also in a
+//!    run without liars.
+//! 3. *Capacity left* does not include the share that XCP gives to light liars and that they do not use. A liar below a
+//!    tenth of the link is not tested, and no router can tell it from an honest flow whose application sends as little.
+//!    [`used`] is that share by the law's equations. RCP wastes nothing.
+//!
+//! VCP has no police: its routers tell all flows the same two bits, so that none can be tested alone (docs/security.md).
 
 mod common;
 
 use common::run;
-use flowstamp_sim::results::Results;
+use flowstamp_sim::results::{Results, TestedFlow};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Of the link, in payload: headers of 40 bytes in packets of 1500.
 const LINK: f64 = 100e6 * 1460.0 / 1500.0;
+/// The police's `heavy`, and the most that an isolated flow is allowed.
 const HEAVY: f64 = 10e6;
-/// When the newcomers start: 30 s after the last liar.
+const MOST: f64 = 2.0 * HEAVY;
+/// A flow weighs at most as much as this many honest flows of its rate.
+const MOST_FLOWS: f64 = 1.25;
+/// When the newcomers start: 30 s after the latest start of a liar.
 const COME: f64 = 38.0;
+/// When goodputs are measured, in s.
+const BEFORE: (f64, f64) = (COME - 10.0, COME);
+const AFTER: (f64, f64) = (COME + 9.0, COME + 14.0);
 
 /// A law's router, its honest sender and its liar.
 const LAWS: [(&str, &str); 4] = [
@@ -57,7 +78,7 @@ fn liars(law: &str, random: &mut Random) -> String {
         let hears = ["increases", "largest", "nothing"][random.below(3) as usize];
         lies.push(format!(r#"hears = "{hears}""#));
         if hears == "nothing" || random.below(2) == 0 {
-            lies.push(format!(r#"pace = "{:.1}Mbps""#, random.decades(1.1, 2.3)));
+            lies.push(format!(r#"pace = "{}bps""#, random.decades(6.0, 8.3).round()));
         }
         let start = 3000 + random.below(5000);
         let sender = if law == "xcp-b" { "xcp" } else { law };
@@ -82,35 +103,47 @@ fn goodput(r: &Results, group: &str, (from_s, to_s): (f64, f64)) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// The part of an XCP link that is used beside `idle` liars that use nothing of what they are given.
+///
+/// With a part `w` of the weight they are given `w` of the increases. At rest what the others are given,
+/// `(1 - w) gamma y`, is what is taken from them, `gamma y - alpha (C - y)` (equation 2).
+fn used(law: &str, idle: usize, honest: usize) -> f64 {
+    let (alpha, gamma) = (0.4, if law == "rcp" { 0.0 } else { 0.1 });
+    let weight = MOST_FLOWS * idle as f64;
+    alpha / (alpha + gamma * weight / (weight + honest as f64))
+}
+
 /// What is wrong with a run, if anything is.
-fn judge(r: &Results) -> Result<(), String> {
-    let liars = |span| -> f64 {
-        r.summary
-            .groups
-            .keys()
-            .filter(|name| name.starts_with("liar"))
-            .map(|name| goodput(r, name, span))
-            .sum()
+fn judge(law: &str, r: &Results) -> Result<(), String> {
+    let tested = r.summary.links["bottleneck"].police.as_ref().expect("there is a police");
+    let liars: Vec<&String> = r.summary.groups.keys().filter(|name| name.starts_with("liar")).collect();
+    let has_been = |name: &str, what: fn(&TestedFlow) -> u64| {
+        tested.iter().any(|flow| flow.group == name && what(flow) > 0)
     };
-    let (before, after) = ((COME - 5.0, COME), (COME + 9.0, COME + 14.0));
-    let honest = goodput(r, "honest", before);
-    let left = LINK - liars(before);
-    if honest < 0.9 * left {
-        return Err(format!("honest flows have {honest:.3e} of {left:.3e}"));
+    // What liars leave to so many honest flows.
+    let left = |span, honest| {
+        let is_idle = |name: &&&String| goodput(r, name, span) < HEAVY && !has_been(name, |t| t.isolations);
+        let idle = liars.iter().filter(is_idle).count();
+        LINK * used(law, idle, honest)
+            - liars.iter().map(|name| goodput(r, name, span).min(MOST)).sum::<f64>()
+    };
+
+    let honest = goodput(r, "honest", BEFORE);
+    let all = left(BEFORE, 3);
+    if honest < 0.9 * all {
+        return Err(format!("honest flows have {honest:.3e} of {all:.3e}"));
     }
-    let (newcomers, share) = (goodput(r, "newcomer", after), (LINK - liars(after)) * 2.0 / 5.0);
+    let (newcomers, share) = (goodput(r, "newcomer", AFTER), left(AFTER, 5) * 2.0 / 5.0);
     if newcomers < 0.8 * share {
         return Err(format!("newcomers have {newcomers:.3e} of {share:.3e}"));
     }
-    let tested = r.summary.links["bottleneck"].police.as_ref().expect("there is a police");
     if let Some(flow) = tested.iter().find(|t| !t.group.starts_with("liar") && t.isolations > 0) {
         return Err(format!("an honest flow is isolated: {flow:?}"));
     }
-    // What a liar takes that has never been held back, it may: it is light, or at no more than RCP tells.
-    for name in r.summary.groups.keys().filter(|name| name.starts_with("liar")) {
-        let has = goodput(r, name, before);
-        let held = tested.iter().any(|t| t.group == *name && t.isolations + t.drops > 0);
-        if !held && has > 1.05 * HEAVY.max(1.25 * honest / 3.0) {
+    // A liar that has never been held back is light, or sends what RCP tells it.
+    for name in liars {
+        let has = goodput(r, name, BEFORE);
+        if !has_been(name, |t| t.isolations + t.drops) && has > 1.05 * HEAVY.max(MOST_FLOWS * honest / 3.0) {
             return Err(format!("{name} has {has:.3e} and was never held back"));
         }
     }
@@ -143,7 +176,7 @@ fn try_liars(law: &str, router: &str, seed: u64) -> Result<(), String> {
         every = "1s"
         "#
     ));
-    judge(&r).map_err(|what| format!("FLOWSTAMP_LIARS={law}:{seed}: {what}\n{flows}"))
+    judge(law, &r).map_err(|what| format!("FLOWSTAMP_LIARS={law}:{seed}: {what}\n{flows}"))
 }
 
 #[test]
@@ -154,13 +187,20 @@ fn honest_flows_have_what_isolated_ones_leave() {
         return try_liars(law, router, seed.parse().expect("a number")).unwrap_or_else(|e| panic!("{e}"));
     }
     let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
-    let (first, cases) = if nightly { (RandomState::new().build_hasher().finish() >> 1, 50) } else { (0, 2) };
+    let drawn = if nightly { RandomState::new().build_hasher().finish() >> 1 } else { 0 };
+    let mut draws = drawn..drawn + if nightly { 50 } else { 2 };
+    // One draw in 100 fails, by docs/security.md. Of 200 draws up to six may, which chance exceeds once in 200 nights.
+    let mut allowed = if nightly { 6 } else { 0 };
+    if let Ok(range) = std::env::var("FLOWSTAMP_DRAWS") {
+        let (first, end) = range.split_once("..").expect("FIRST..END");
+        draws = first.parse().expect("a number")..end.parse().expect("a number");
+        allowed = 0;
+    }
     let failures: Vec<String> = LAWS
         .iter()
-        .flat_map(|(law, router)| (first..first + cases).map(move |seed| (law, router, seed)))
+        .flat_map(|(law, router)| draws.clone().map(move |seed| (law, router, seed)))
         .filter_map(|(law, router, seed)| try_liars(law, router, seed).err())
         .collect();
-    // Of many draws one in 25 may fail, which docs/security.md says; of a few none.
-    let drawn = LAWS.len() * cases as usize;
-    assert!(25 * failures.len() <= drawn, "{} of {drawn} fail:\n{}", failures.len(), failures.join("\n"));
+    let count = LAWS.len() as u64 * (draws.end - draws.start);
+    assert!(failures.len() <= allowed, "{} of {count} fail:\n{}", failures.len(), failures.join("\n"));
 }

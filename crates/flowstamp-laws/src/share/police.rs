@@ -4,13 +4,17 @@
 //! round trip. It isolates a flow that does not follow.
 //!
 //! ```text
-//!   Watch     r over a round trip T; a heavy flow that has not been tested for a while is suspect. With RCP,
-//!             where the rate that it was told is known, it is suspect only if r is a quarter above that rate
-//!   Hold      T in which XCP gives no more increases, so that earlier ones take effect
-//!   Refer     r over another T; the reference rate r_0 is the larger of this rate and Hold's
-//!   Tell      2 T: test feedback of r_0/2, until it has crossed the whole path and the flow has followed
-//!   Judge     r over another T
+//!   Watch     r over a round trip T, at least 200 ms; a heavy flow that has not been tested for a while is suspect. With
+//!             RCP, where the rate that it was told is known, it is suspect only if r is a quarter above that rate
+//!   Hold      T and 50 ms in which XCP gives no more increases, so that earlier ones take effect
+//!   Refer     r over as long again; the reference rate r_0 is the larger of this rate and Hold's
+//!   Tell      2 T and 50 ms: test feedback of r_0/2, until it has crossed the path and the flow has followed
+//!   Judge     r over T and 50 ms
 //!               r >  3/4 r_0                failed: Tell follows again at once, with r_0 = r
+//!             otherwise r over 200 ms, if that is longer
+//!               r >  3/4 r_0                failed
+//!               r >  3/4 of Refer's rate    unclear: it had slowed before it was told. Tell follows again at once, with
+//!                                           r_0 = r. Where T is below 200 ms, Watch's rate counts too
 //!               r >= 1/4 r_0                passed
 //!               r <  1/4 r_0                void: it fell by more than the test asked for, so something else slowed the flow
 //!   Isolate   after the second failure without a pass in between, for a time
@@ -28,16 +32,18 @@
 //! ```
 //!
 //! For the router law, packets of an isolated flow are only input: they enter none of its sums and carry no increase.
-//! **Probation** follows isolation. The flow keeps its limits until its next tests. Two full proofs set it free, and
-//! a failure isolates it again. A flow that has become light leaves probation with one failure on record.
+//! **Probation** follows isolation. The flow keeps its limits until its next tests. A failure isolates it again. A flow
+//! that has become light leaves probation with one failure on record.
 //!
-//! One pass **proves** a flow. It takes two if packets of the flow were held back, and four if the link dropped packets during the tests.
-//! With RCP, four watches at the rate that it was told also prove it. A failure removes the proof. A link in [`Trouble`] drops packets continually. On such a link an unproven
-//! flow may send at `heavy`, and goes on probation if it sends more. A [`Belief`] bounds the values in a flow's headers.
+//! One pass **proves** a flow. It takes two if packets of the flow were held back, and four if the link dropped packets
+//! during the tests. With RCP, four watches at the rate that it was told also prove it. A failure removes the proof, and
+//! the first proof after it only removes the failure. A link in [`Trouble`] drops packets continually. On such a link an
+//! unproven flow may send at `heavy`, and goes on probation if it sends more. A [`Belief`] bounds the values in a flow's headers.
 //!
 //! A flow's headers state its round trip, and an attacker may spoof packets with another one. T is the longest round
 //! trip stated in two watches, so that a few packets with too short a value do not cause an early verdict. T does not
 //! change during a test. It is between 10 ms and 2 s, or one second where no packet states one. Two tests at the longest T take 18 s.
+//! A flow that states 1 ms and sends a window each 50 ms has any rate over 60 ms; 200 ms are at least four such windows.
 //!
 //! Deviations (paper says / we do / because):
 //! 1. The router tests a flow that it suspects / a flow is suspect above a given rate, and with RCP only above the
@@ -52,18 +58,25 @@
 //!    [`Flow::test_time`] / many flows that halve at once leave the link under-used. With one test for all sources, a
 //!    flow that states long round trips would block the tests of others.
 //! 6. Isolation has no end / it ends, and probation follows / a flow's ports and addresses may pass to another flow.
-//! 7. A flow passes if its window has fallen / it passes only if its rate is also at least a quarter of r_0 and none
-//!    of its packets was held back / a flow that pauses because of its own losses has not obeyed, and would pass by chance.
+//! 7. A flow passes if its window has fallen / it passes only if its rate is also at least a quarter of r_0, below what
+//!    it was before the test, and none of its packets was held back / a flow that pauses because of its own losses, or
+//!    that a growing queue slows, has not obeyed, and would pass by chance.
 //! 8. Nothing on how much an isolated flow may send / half of its rate, halved again while the link drops packets /
 //!    half of a flow at twice the link's rate still fills the link.
 //! 9. Packets count as their headers state / a flow weighs at most 1.25 times as much as an honest one of its
 //!    measured rate, and its RTT counts as at most four times the longest that proven flows have stated ([`Belief`])
 //!    / a verdict takes seconds, and until then the flow would take as much as it claims.
-//! 10. Only verdicts isolate / on a link in trouble unproven flows are limited too / the verdict on a flow that states 2 s takes 18 s.
+//! 10. Only verdicts isolate / unproven flows are limited to `heavy` too, on a link in trouble, after void tests in which
+//!     the link dropped packets, and where a window of less than two packets cannot be halved / the verdict on a flow that
+//!     states 2 s takes 18 s, and other flows get none.
+
+mod limit;
+mod link;
 
 use crate::Refused;
 pub use crate::stamp::{Belief, FeedbackBounds};
 use crate::units::{Rate, Time};
+pub use link::{Trouble, Witnesses};
 
 /// Lower bound of T.
 const MIN_ROUND: Time = Time::from_millis(10);
@@ -73,6 +86,11 @@ pub const MAX_ROUND: Time = Time::from_secs(2);
 const UNKNOWN_ROUND: Time = Time::from_secs(1);
 /// Allowance for delayed acks and queueing.
 const GRACE: Time = Time::from_millis(50);
+/// A pass needs a rate over at least this time. It covers four round trips of 50 ms, so that one burst more or less does
+/// not decide.
+const MEASURE: Time = Time::from_millis(200);
+/// A flow with less in flight, two packets of 1500 bytes, cannot halve its window.
+const MIN_WINDOW_BYTES: f64 = 3000.0;
 /// Number of failures without a pass in between that isolate a flow.
 const FAILURES: u32 = 2;
 /// Credit that proves a flow: one pass without losses gives all of it. A pass with losses on the link, or an RCP
@@ -80,24 +98,12 @@ const FAILURES: u32 = 2;
 const PROOF: u32 = 4;
 /// Credit that a void test removes.
 const VOID: u32 = 2;
-/// Period for checks of the link's drops, and the number of successive periods with drops after which the link is in
-/// trouble.
-const PERIOD: Time = Time::from_secs(1);
-const TROUBLED_PERIODS: u32 = 2;
 /// A flow's packets weigh at most as much as this many honest flows of its rate.
 const MOST_FLOWS: f64 = 1.25;
 /// An RTT counts as at most this many times the longest that a proven flow has stated.
 const MOST_RTT: u64 = 4;
-/// Length of a memory period, in retest intervals. RTTs of proven flows are kept for one to two periods.
-const MEMORY: u64 = 2;
-/// Depth of an isolated flow's token bucket in seconds of its allowance, and the least depth: two of the largest
-/// segments.
-const BUCKET_S: f64 = 0.1;
-const MIN_BUCKET_BYTES: f64 = 2.0 * 65536.0;
 /// Upper bound of the allowance at the start of isolation, in multiples of `heavy`.
 const MOST_HEAVY: f64 = 2.0;
-/// Longest pause that counts for filling the bucket, seconds.
-const MAX_PAUSE_S: f64 = 1.0;
 
 /// Parameters of the tests.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,62 +148,6 @@ pub struct Packet {
     pub drops: u64,
 }
 
-/// Detects that a link drops packets continually.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Trouble {
-    since: Time,
-    seen: u64,
-    /// Periods with drops: in a row, and in total.
-    row: u32,
-    all: u64,
-}
-
-impl Trouble {
-    /// Reports that the link has dropped `drops` packets by now.
-    pub fn look(&mut self, now: Time, drops: u64) {
-        if now.saturating_sub(self.since) < PERIOD {
-            return;
-        }
-        let bad = drops != self.seen;
-        self.row = if bad { self.row.saturating_add(1) } else { 0 };
-        self.all += u64::from(bad);
-        self.seen = drops;
-        self.since = now;
-    }
-
-    /// Whether the link is in trouble.
-    #[must_use]
-    pub fn lasts(&self) -> bool {
-        self.row >= TROUBLED_PERIODS
-    }
-}
-
-/// RTTs stated by proven flows, which bound the RTTs of others.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Witnesses {
-    longest: Time,
-    before: Time,
-    until: Time,
-}
-
-impl Witnesses {
-    /// Notes the RTT of a flow that has passed a test.
-    pub fn passed(&mut self, params: &Params, now: Time, rtt: Time) {
-        if now >= self.until {
-            self.before = self.longest;
-            self.longest = Time::ZERO;
-            self.until = now.saturating_add(params.retest * MEMORY);
-        }
-        self.longest = self.longest.max(rtt);
-    }
-
-    /// The longest RTT kept; `None` before the first.
-    #[must_use]
-    pub fn longest(&self) -> Option<Time> {
-        Some(self.longest.max(self.before)).filter(|rtt| *rtt > Time::ZERO)
-    }
-}
-
 /// Phase of a flow's test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -229,8 +179,10 @@ pub struct Flow {
     /// The longest round trip stated since the last watch began, and in the watch before.
     named: Time,
     named_before: Time,
-    /// Rate in the last complete phase, bytes/s.
+    /// Rate in the last complete T, bytes/s; when the running T began, and the bytes that arrived in it.
     last_rate: f64,
+    last_since: Time,
+    last_bytes: u64,
     /// The RTT that the flow stated when last proven; zero if it never was, or has failed since.
     passed: Time,
     /// The flow is on probation.
@@ -248,6 +200,8 @@ pub struct Flow {
     rest_until: Time,
     /// `r_0`, bytes/s.
     reference: f64,
+    /// The lower of the rates in Watch and Refer, bytes/s.
+    before: f64,
     failures: u32,
     /// RCP: the highest rate that the flow was told in this phase and in the one before, bytes/s.
     told: f64,
@@ -259,6 +213,8 @@ pub struct Flow {
     /// Tokens of the bucket in bytes, and when they were last computed.
     tokens: f64,
     tokens_at: Time,
+    /// Largest packet that has asked for tokens, bytes.
+    largest: u32,
     tests: u64,
     isolations: u64,
 }
@@ -274,6 +230,8 @@ impl Default for Flow {
             named: Time::ZERO,
             named_before: Time::ZERO,
             last_rate: 0.0,
+            last_since: Time::ZERO,
+            last_bytes: 0,
             passed: Time::ZERO,
             probation: false,
             credit: 0,
@@ -283,6 +241,7 @@ impl Default for Flow {
             marked: false,
             rest_until: Time::ZERO,
             reference: 0.0,
+            before: 0.0,
             failures: 0,
             told: 0.0,
             told_before: 0.0,
@@ -290,15 +249,11 @@ impl Default for Flow {
             eased: 0,
             tokens: 0.0,
             tokens_at: Time::ZERO,
+            largest: 0,
             tests: 0,
             isolations: 0,
         }
     }
-}
-
-/// Depth in bytes of the bucket of an allowance in bytes/s.
-fn depth(allowed: f64) -> f64 {
-    (allowed * BUCKET_S).max(MIN_BUCKET_BYTES)
 }
 
 impl Flow {
@@ -317,7 +272,7 @@ impl Flow {
         };
         self.named_before = self.named;
         self.named = Time::ZERO;
-        let lasts = if self.probation { MAX_ROUND } else { self.round };
+        let lasts = if self.probation { MAX_ROUND } else { self.round.max(MEASURE) };
         self.enter(Phase::Watch, now, lasts);
     }
 
@@ -342,6 +297,13 @@ impl Flow {
             self.advance(params, packet, rate, told);
         }
         self.bytes += u64::from(packet.bytes);
+        let passed = now.saturating_sub(self.last_since);
+        if passed >= self.round {
+            self.last_rate = self.last_bytes as f64 / passed.as_secs_f64();
+            self.last_since = now;
+            self.last_bytes = 0;
+        }
+        self.last_bytes += u64::from(packet.bytes);
     }
 
     /// Ends the phase. `rate` is the phase's rate and `told` the highest rate that the flow was told, in bytes/s.
@@ -351,13 +313,13 @@ impl Flow {
         // A marked flow is limited to `heavy`, so that it counts as heavy from half of that.
         let least = params.heavy.bytes_per_sec() / if self.marked { 2.0 } else { 1.0 };
         let heavy = rate >= least;
-        self.last_rate = rate;
         match self.phase {
             Phase::Watch => {
                 let suspect = heavy && (self.probation || rate > 1.25 * told); // deviation 1
                 let due = self.probation || now >= self.rest_until;
                 if suspect && packet.free && due {
                     self.test_drops = packet.drops;
+                    self.before = if round < MEASURE { rate } else { f64::INFINITY };
                     self.enter(Phase::Hold, now, round + GRACE);
                     return;
                 }
@@ -372,9 +334,10 @@ impl Flow {
             }
             Phase::Hold => {
                 self.reference = rate;
-                self.enter(Phase::Refer, now, round);
+                self.enter(Phase::Refer, now, round + GRACE);
             }
             Phase::Refer if rate.max(self.reference) >= least => {
+                self.before = self.before.min(rate);
                 self.tell(now, rate.max(self.reference));
             }
             Phase::Refer => self.watch(now),
@@ -382,38 +345,70 @@ impl Flow {
                 self.judge_held = self.held;
                 self.enter(Phase::Judge, now, round + GRACE);
             }
-            Phase::Judge if rate > 0.75 * self.reference => {
-                self.failures += 1;
-                self.credit = 0;
-                self.passed = Time::ZERO;
-                if self.failures >= FAILURES {
-                    self.isolate(params, now);
-                } else {
-                    self.test_drops = packet.drops;
-                    self.tell(now, rate);
-                }
-            }
-            Phase::Judge => {
-                self.rest_until = now.saturating_add(Time::from_ps(params.retest.as_ps() / 4));
-                // Deviation 7.
-                if rate >= 0.25 * self.reference && self.held == self.judge_held {
-                    self.credit(match (packet.drops == self.test_drops, self.marked) {
-                        (true, false) => PROOF,
-                        (true, true) => PROOF / 2,
-                        (false, _) => 1,
-                    });
-                    if self.is_proven() {
-                        self.rest_until = now.saturating_add(params.retest);
-                    }
-                } else {
-                    self.credit = self.credit.saturating_sub(VOID);
-                }
-                self.watch(now);
-            }
+            Phase::Judge => self.judge(params, packet, rate, least),
             Phase::Isolate => {
                 self.probation = true;
                 self.watch(now); // deviation 6
             }
+        }
+    }
+
+    /// Judges `rate`, in bytes/s, of the test.
+    fn judge(&mut self, params: &Params, packet: &Packet, rate: f64, least: f64) {
+        let now = packet.now;
+        if rate > 0.75 * self.reference {
+            self.fail(params, packet, rate);
+            return;
+        }
+        if now.saturating_sub(self.since) < MEASURE {
+            self.until = Some(self.since.saturating_add(MEASURE));
+            return;
+        }
+        // Deviation 7.
+        if rate > 0.75 * self.before && rate >= 0.75 * least {
+            self.test_drops = packet.drops;
+            self.before = rate;
+            self.tell(now, rate);
+            return;
+        }
+        if rate >= 0.25 * self.reference && self.held == self.judge_held {
+            self.credit(match (packet.drops == self.test_drops, self.marked) {
+                (true, false) => PROOF,
+                (true, true) => PROOF / 2,
+                (false, _) => 1,
+            });
+        } else {
+            self.credit = self.credit.saturating_sub(VOID);
+            self.marked |= self.credit == 0 && packet.drops != self.test_drops; // deviation 10
+        }
+        self.rest(params, now);
+    }
+
+    /// Ends a test. A flow that is not proven is tested again soon.
+    fn rest(&mut self, params: &Params, now: Time) {
+        let retest = params.retest.as_ps() / if self.is_proven() { 1 } else { 4 };
+        self.rest_until = now.saturating_add(Time::from_ps(retest));
+        self.watch(now);
+    }
+
+    /// Records that the flow did not halve.
+    fn fail(&mut self, params: &Params, packet: &Packet, rate: f64) {
+        let now = packet.now;
+        let named = self.named.max(self.named_before);
+        if named > Time::ZERO && rate * named.as_secs_f64() < MIN_WINDOW_BYTES {
+            self.credit = self.credit.saturating_sub(VOID);
+            self.marked = true; // deviation 10
+            self.rest(params, now);
+            return;
+        }
+        self.failures += 1;
+        self.credit = 0;
+        self.passed = Time::ZERO;
+        if self.failures >= FAILURES {
+            self.isolate(params, now);
+        } else {
+            self.test_drops = packet.drops;
+            self.tell(now, rate);
         }
     }
 
@@ -430,23 +425,22 @@ impl Flow {
         if self.credit < PROOF {
             return;
         }
-        self.failures = self.failures.saturating_sub(1);
         if self.failures > 0 {
+            self.failures -= 1;
             self.credit = 0;
             return;
         }
         self.probation = false;
         self.marked = false;
         self.allowed = f64::INFINITY;
-        self.passed = self.named.max(self.named_before);
+        self.passed = self.named.max(self.named_before).min(MAX_ROUND);
     }
 
     fn isolate(&mut self, params: &Params, now: Time) {
         self.isolations += 1;
         self.failures = FAILURES;
-        let most = MOST_HEAVY * params.heavy.bytes_per_sec();
-        self.allowed =
-            (self.allowed.min(self.reference) / 2.0).clamp(params.heavy.bytes_per_sec() / 8.0, most);
+        let heavy = params.heavy.bytes_per_sec();
+        self.allowed = (self.allowed.min(self.reference) / 2.0).clamp(heavy / 8.0, MOST_HEAVY * heavy);
         self.tokens = 0.0;
         self.tokens_at = now;
         self.enter(Phase::Isolate, now, params.isolate);
@@ -486,7 +480,7 @@ impl Flow {
         let (mut rate, mut change) = (self.most_told(), self.most_change(now, bytes));
         if self.marked && !self.is_isolated() {
             rate = Some(rate.map_or(heavy, |rate| if rate < heavy { rate } else { heavy }));
-            let short = self.tokens < depth(heavy.bytes_per_sec()) / 2.0;
+            let short = self.tokens < self.depth(heavy.bytes_per_sec()) / 2.0;
             let growth = if short { 0.0 } else { f64::from(bytes) / 2.0 / self.round.as_secs_f64() };
             change = change.or(Some(growth));
         }
@@ -518,54 +512,11 @@ impl Flow {
         Some(self.passed).filter(|rtt| *rtt > Time::ZERO)
     }
 
-    /// Whether a packet of the flow may pass, by a token bucket of 100 ms. An isolated flow has its allowance. An
-    /// unproven flow has `heavy` while the link is in trouble, and also later once it is marked. It goes on probation
-    /// if it sends more.
-    pub fn admits(&mut self, params: &Params, now: Time, bytes: u32, trouble: &Trouble) -> bool {
-        let heavy = params.heavy.bytes_per_sec();
-        let isolated = self.is_isolated();
-        if !isolated {
-            self.eased = trouble.all;
-            if self.is_proven() || (!trouble.lasts() && !self.marked) {
-                return true;
-            }
-        }
-        if self.eased != trouble.all {
-            // Deviation 8. Without a failure the allowance stays at a rate at which the flow can still be tested.
-            let least = heavy / if self.failures > 0 { 8.0 } else { 2.0 };
-            self.allowed = self.allowed.min((self.allowed / 2.0).max(least));
-            self.eased = trouble.all;
-        }
-        let allowed = if isolated { self.allowed } else { heavy };
-        let within = self.takes(now, bytes, allowed);
-        if !within {
-            self.held += 1;
-            self.marked = true;
-            if !isolated {
-                self.probation = true; // deviation 10
-                self.allowed = self.allowed.min(heavy);
-            }
-        }
-        within
-    }
-
-    /// Takes a packet's tokens from the bucket of `allowed` bytes/s, if it has enough.
-    fn takes(&mut self, now: Time, bytes: u32, allowed: f64) -> bool {
-        let passed = now.saturating_sub(self.tokens_at).as_secs_f64().min(MAX_PAUSE_S);
-        self.tokens = (self.tokens + passed * allowed).min(depth(allowed));
-        self.tokens_at = now;
-        let within = self.tokens >= f64::from(bytes);
-        if within {
-            self.tokens -= f64::from(bytes);
-        }
-        within
-    }
-
     /// How long a test that begins now may take, with its aftermath. For this time it counts as one test of its
     /// source.
     #[must_use]
     pub fn test_time(&self) -> Time {
-        self.round * 12 + GRACE * 5
+        self.round * 12 + GRACE * 6 + MEASURE * 2
     }
 
     /// Phase of the flow's test.
