@@ -595,6 +595,7 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
                 queue_window: q32(queue_window_q32),
                 min_queue_interval: Time::from_micros(min_queue_us),
                 max_weight: max_weight_q16.map(q16),
+                max_fill: None,
             };
             XcpCase {
                 c: XcpParams {

@@ -58,10 +58,14 @@
 //! 11. Links are full duplex / packets that arrive over a medium shared by both directions are counted and stamped
 //!     like those that leave, as in XCP-b (Abrantes and Ricardo 2006, section 5) / they use part of the stated
 //!     capacity.
+//! 12. `max_fill` is not of the paper but of the authors' code of January 2002, which hands out no more in an interval
+//!     than that share of the buffer has room for / it is unset / where the buffer is small beside what starts at once,
+//!     it is what keeps starts from overflowing it.
 
 use super::header::Encoding;
 use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight, check_times};
 use crate::negotiation;
+use crate::queue::Limit;
 use crate::router::{
     Gains, LinkChange, LinkView, MAX_TIMERS, OwnFlows, PacketIn, PacketOut, Room, RouterLaw, RouterTraits,
     RouterView,
@@ -101,6 +105,10 @@ pub struct Params {
     /// On Linux 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_weight: Option<f64>,
+    /// The increases of an interval are at most what this share of the buffer has room for beside the queue; above 0, at most 1. Unset, as in
+    /// the paper, nothing bounds them; 0.6 in the authors' ns-2 code of January 2002.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_fill: Option<f64>,
 }
 
 impl Default for Params {
@@ -115,6 +123,7 @@ impl Default for Params {
             queue_window: 1.0,                         // Katabi 2002, section 3.5.1
             min_queue_interval: Time::from_micros(10), // ours: deviation 9
             max_weight: None,
+            max_fill: None,
         }
     }
 }
@@ -125,6 +134,8 @@ pub struct Router<E> {
     params: Params,
     /// Bytes/s.
     capacity: f64,
+    limit: Limit,
+    packet_bytes: f64,
     shares: Shares<E>,
     /// `Q`, bytes.
     persistent_queue: f64,
@@ -173,12 +184,26 @@ impl<E: Encoding> Router<E> {
     }
 
     /// Appendix A, second block.
-    fn decide(&mut self) {
+    fn decide(&mut self, link: LinkView) {
         let p = &self.params;
         let closed = self.shares.close(&p.intervals());
         let spare = self.capacity - closed.input_rate;
         let aggregate = aggregate_feedback(p.alpha, p.beta, spare, self.persistent_queue, closed.delay);
         self.shares.hand_out(closed, aggregate, p.gamma);
+        if let Some(share) = p.max_fill {
+            self.shares.give_at_most(self.room(share, link) / self.shares.interval_s());
+        }
+    }
+
+    /// What this share of the buffer has room for beside the queue, in bytes.
+    fn room(&self, share: f64, link: LinkView) -> f64 {
+        let free = match self.limit {
+            Limit::Bytes(bytes) => share * bytes as f64 - link.queue_bytes as f64,
+            Limit::Packets(packets) => {
+                (share * f64::from(packets) - f64::from(link.queue_packets)) * self.packet_bytes
+            }
+        };
+        free.max(0.0)
     }
 }
 
@@ -205,6 +230,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
         within("gamma", p.gamma, 0.0, 1.0)?;
         within("queue_window", p.queue_window, 0.001, 1000.0)?;
         check_max_weight(p.max_weight)?;
+        p.max_fill.map_or(Ok(()), |share| within("max_fill", share, 0.001, 1.0))?;
         check_times([
             ("initial_interval", p.initial_interval),
             ("min_interval", Some(p.min_interval)),
@@ -221,6 +247,8 @@ impl<E: Encoding> RouterLaw for Router<E> {
         Self {
             params: *params,
             capacity: link.known_capacity().bytes_per_sec(),
+            limit: link.limit,
+            packet_bytes: f64::from(link.packet_bytes),
             shares: Shares::new(&params.intervals()),
             persistent_queue: 0.0,
             min_queue: 0.0,
@@ -255,7 +283,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
     fn on_timer(&mut self, which: usize, link: LinkView) -> Time {
         let queue = link.queue_bytes as f64;
         if which == CONTROL {
-            self.decide();
+            self.decide(link);
             return link.now.saturating_add(Time::from_secs_f64(self.shares.interval_s()));
         }
         self.persistent_queue = self.min_queue.min(queue);

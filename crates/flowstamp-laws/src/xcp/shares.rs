@@ -169,6 +169,14 @@ impl<E: Encoding> Shares<E> {
         self.avg_rtt
     }
 
+    /// Bounds what the running interval gives, in bytes/s.
+    pub fn give_at_most(&mut self, most: f64) {
+        if self.residue_pos > most {
+            self.xi_pos *= most / self.residue_pos;
+            self.residue_pos = most;
+        }
+    }
+
     /// Length of the running interval, seconds.
     #[must_use]
     pub fn interval_s(&self) -> f64 {

@@ -1,7 +1,7 @@
 //! XCP in the kernel, in the Internet-Draft's throughput form: `fs_xcp_*` of bpf/laws.h.
 
 use super::fixed::{bps, ns, q16, q32, seconds, us};
-use super::parameters::{BOUND, RTT, TIMER, between};
+use super::parameters::{BOUND, RTT, TIMER, between, cannot};
 use super::{Law, LinkProperties, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
@@ -86,9 +86,13 @@ fn translate(
         queue_window,
         min_queue_interval,
         max_weight,
+        max_fill,
     } = parameters;
     let Times { min_interval, max_rtt } =
         times(&LAW, *initial_interval, *min_interval, max_rtt.unwrap_or(MAX_RTT), first)?;
+    if let Some(share) = max_fill {
+        return Err(cannot(&LAW, "max_fill", share, "leave it out"));
+    }
     let max_weight_q16 = max_weight_q16(&LAW, *max_weight)?;
     let min_queue_interval = between(&LAW, "min_queue_interval", *min_queue_interval, TIMER)?;
     let queue_window = between(&LAW, "queue_window", *queue_window, FACTOR)?;
