@@ -131,28 +131,6 @@ def test_every_claim_of_a_figure_that_is_checked_is_known(memory: Memory) -> Non
     assert memory.text() == memory.path.read_text(encoding="utf-8")
 
 
-SET_UPS = ("", "-b", "-b-bytes", "-paced")
-"""What the claims of each set-up of X4 to X7 end in, in the order of the table's columns."""
-
-
-def test_the_table_of_set_ups_is_what_is_known(memory: Memory) -> None:
-    text = (Path(__file__).parents[1] / "docs" / "figures.md").read_text(encoding="utf-8")
-    table = text.partition("## How the set-up of X4 to X7 was chosen")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (X[4-7]) `([^`]+)` \|[^|]*\|(.*)\|$", table, re.MULTILINE)
-    assert len(rows) > 10
-    for figure, claim, cells in rows:
-        known = memory.claims(figure, "full")
-        for ending, cell in zip(SET_UPS, cells.split("|"), strict=True):
-            told = re.findall(r"-?[0-9.]+", cell)
-            if not told:
-                continue
-            values = [value for value in known[claim + ending].values if value is not None]
-            digits = len(told[0].partition(".")[2])
-            numbers = [f"{number:.{digits}f}" for number in (values[0], min(values), max(values))]
-            # A claim that gives one number with all seeds has no brackets.
-            assert told == (numbers if len(set(numbers)) > 1 else numbers[:1]), (figure, claim + ending)
-
-
 # ---------------------------------------------------------------------------------------------------- made up
 
 FIGURE = """

@@ -333,19 +333,19 @@ def test_runs_beyond_the_paper_are_not_reused() -> None:
 
 def test_a_run_has_values_of_its_own_at_each_point_and_keeps_them_in_the_short_version() -> None:
     figure = load("X4")
-    [curve] = [run for run in figure.runs if run.name == "xcp_b"]
+    [curve] = [run for run in figure.runs if run.name == "xcp_fast"]
     sets = dict(figure.job(curve, 3)[2])
     assert (sets["dumbbell.rate"], sets["dumbbell.access_rate"], sets["dumbbell.buffer"]) == (
         '"200Mbps"',
-        '"200Mbps"',
-        '"2000pkt"',
+        '"2Gbps"',
+        '"1BDP"',
     )
     with_it = replace(figure, fast=replace(figure.fast, without=()))
-    [curve] = [run for run in with_it.fast_version().runs if run.name == "xcp_b"]
-    assert curve.vary["dumbbell.access_rate"] == figure.fast.vary["dumbbell.rate"]
+    [curve] = [run for run in with_it.fast_version().runs if run.name == "xcp_fast"]
+    assert curve.vary["dumbbell.access_rate"] == ("200Mbps", "2Gbps", "10Gbps")
     short = figure.fast_version()
     left = {run.name for run in short.runs}
-    assert "xcp_b" not in left
+    assert "xcp_fast" not in left
     assert all(set(panel.runs) <= left for panel in short.draw.panels)
 
 
@@ -377,8 +377,8 @@ def test_no_two_runs_of_a_panel_have_one_colour_where_there_are_enough() -> None
     [
         ('"20000pkt", "40000pkt"]', '"20000pkt"]', "vary"),
         ('"200Mbps", "1Gbps"]\n', '"200Mbps", "3Gbps"]\n', 'points of vary alone, not "3Gbps"'),
-        ('without = ["xcp_b", ', 'without = ["nobody", ', "without"),
-        ("xcp-no-drops-b = ", "xcp-no-drops = ", "fast.skip to have xcp-no-drops-b, which is about xcp_b"),
+        ('without = ["xcp_text", ', 'without = ["nobody", ', "without"),
+        ("xcp-no-drops-text = ", "xcp-no-drops = ", "fast.skip to have xcp-no-drops-text, which is about xcp_text"),
     ],
 )
 def test_runs_of_their_own_values_or_left_out_are_checked(tmp_path: Path, old: str, new: str, message: str) -> None:

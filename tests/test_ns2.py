@@ -136,8 +136,9 @@ def test_rcp_needs_a_patched_ns2() -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_both_ways() -> None:
-    sets = ["dumbbell.rate=20Mbps", "dumbbell.buffer=200pkt", "duration=20s", "warmup=5s"]
-    arguments = ["X4", "red", "--seeds", "1", *(word for text in sets for word in ("--set", text))]
+    sets = ["dumbbell.rate=20Mbps", "dumbbell.access_rate=200Mbps", "dumbbell.buffer=200pkt"]
+    sets += ["duration=20s", "warmup=5s"]
+    arguments = ["X4", "red_fast", "--seeds", "1", *(word for text in sets for word in ("--set", text))]
     done = tool(*arguments, name="two_way.py")
     assert done.returncode == 0, done.stderr
     (ours, theirs) = re.findall(r"^mean +(?:Flowstamp|ns-2) +(.*)$", done.stdout, re.MULTILINE)
@@ -170,15 +171,15 @@ SHORT = ["--set", "duration=1s", "--set", "warmup=0s"]
 
 @pytest.mark.long
 def test_ns2_has_the_figures_buffer_and_hosts_links(tmp_path: Path) -> None:
-    # Set-up B: hosts' links as fast as the bottleneck. V4's: twice as fast; and what was set.
+    # Hosts' links as fast as the bottleneck. V4's: twice as fast; and what was set.
     # ns-2's drop-tail holds one fewer than it is told, its RED as many.
-    given = told(tmp_path, "X5", "xcp_b", *SHORT, name="two_way.py")
+    given = told(tmp_path, "X5", "xcp", *SHORT, name="two_way.py")
     assert (given["rate_mbps"], given["access_rate_mbps"], given["buffer_packets"]) == ("150.0", "150.0", "189")
     given = told(tmp_path, "V4", "xcp", *SHORT, "--set", "dumbbell.buffer=130pkt", name="two_way.py")
     assert (given["access_rate_mbps"], given["buffer_packets"]) == ("300.0", "131")
-    assert told(tmp_path, "X4", "red_b", *SHORT, name="two_way.py")["buffer_packets"] == "200"
-    # Set-up A leaves it to the script, whose default is Flowstamp's: ten times the bottleneck's.
-    assert "access_rate_mbps" not in told(tmp_path, "X5", "xcp", *SHORT, name="two_way.py")
+    assert told(tmp_path, "X4", "red", *SHORT, name="two_way.py")["buffer_packets"] == "200"
+    # X11 leaves it to the script, whose default is Flowstamp's: ten times the bottleneck's.
+    assert "access_rate_mbps" not in told(tmp_path, "X11", "xcp", *SHORT, name="two_way.py")
     # A fiftieth of the BDP, and of a parking lot the first link's.
     given = told(tmp_path, "R6.21", "b2", *SHORT, "--set", "dumbbell.access_rate=20Mbps", name="same_flows.py")
     assert (given["access_rate_mbps"], given["buffer_packets"]) == ("20.0", "3")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Runs a figure's long flows both ways in Flowstamp and in ns-2, with the same starts, and shows both.
 
-    .venv/bin/python tools/ns2/two_way.py X4 red --set dumbbell.rate=20Mbps --set dumbbell.buffer=200pkt
-    .venv/bin/python tools/ns2/two_way.py X5 xcp --set dumbbell.rtt=1280ms --set dumbbell.rate=30Mbps \\
+    .venv/bin/python tools/ns2/two_way.py X4 red_fast --set dumbbell.rate=20Mbps --set dumbbell.buffer=200pkt
+    .venv/bin/python tools/ns2/two_way.py X5 xcp_fast --set dumbbell.rtt=1280ms --set dumbbell.rate=30Mbps \\
         --set duration=400s --set warmup=80s --tcp T_SRTT_BITS:8,T_RTTVAR_BITS:8
 
 One line for each seed: utilisation, mean queue and drops are of both directions after the warm-up, timeouts of the
