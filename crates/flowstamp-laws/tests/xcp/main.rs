@@ -1,6 +1,7 @@
 //! Properties of the XCP law (Katabi 2002, section 3.5 and appendix A), in both encodings.
 
 use flowstamp_laws::Stamp;
+use flowstamp_laws::queue::Limit;
 use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
 use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowChange, FlowView, SenderLaw};
 use flowstamp_laws::stamp::StampLaw;
@@ -161,6 +162,32 @@ fn numbers_of_one_interval() {
     let mut stamp = Stamp([10_000.0, 0.1, 1e9]);
     router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
     assert!((stamp.0[2] - 3200.0).abs() < 1e-6, "{}", stamp.0[2]);
+}
+
+/// `max_fill` gives at most what is free of its share of the buffer, in an interval of 0.1 s, and takes as before.
+#[test]
+fn increases_fit_into_the_buffer() {
+    let capacity = Rate::from_bytes_per_sec(1e6);
+    let bytes = RouterView::of(capacity); // 1 MB
+    let packets = RouterView { limit: Limit::Packets(1000), ..bytes };
+    for (link, queue_bytes, queue_packets, most) in [
+        (bytes, 590_000, 0, 100_000.0),
+        (packets, 0, 590, 100_000.0),
+        (packets, 0, 700, 0.0),
+        (packets, 0, 0, 320_000.0), // as in `numbers_of_one_interval`: nothing bounds it
+    ] {
+        let mut router = Router::<Window>::new(&Params { max_fill: Some(0.6), ..params() }, &link);
+        for _ in 0..10 {
+            router.on_arrival(view(0), PacketIn::of(1000, Some(&Stamp([10_000.0, 0.1, 1e9]))));
+        }
+        router.on_timer(CONTROL, LinkView { now: Time::ZERO, queue_bytes, queue_packets });
+        let (give, take) = router.residues();
+        assert!((give - most).abs() < 1e-6 && take.abs() < 1e-9, "{give} {take}");
+        // The ten packets share it evenly.
+        let mut stamp = Stamp([10_000.0, 0.1, 1e9]);
+        router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
+        assert!((stamp.0[2] - most / 100.0).abs() < 1e-6, "{}", stamp.0[2]);
+    }
 }
 
 /// Near full utilisation a tenth of the traffic is shuffled (eq. 2), and equal flows get nothing net of it.
