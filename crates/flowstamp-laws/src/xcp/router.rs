@@ -105,8 +105,8 @@ pub struct Params {
     /// On Linux 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_weight: Option<f64>,
-    /// The increases of an interval are at most what this share of the buffer has room for beside the queue; above 0, at most 1. Unset, as in
-    /// the paper, nothing bounds them; 0.6 in the authors' ns-2 code of January 2002.
+    /// Limit of an interval's increases: the room that this share of the buffer has beside the queue; above 0, at most 1. Default: none, as in
+    /// the paper. The authors' ns-2 code of January 2002 takes 0.6.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_fill: Option<f64>,
 }
