@@ -406,7 +406,7 @@ def test_the_pages_of_results_are_what_is_known() -> None:
 
 def test_a_page_has_the_verdicts_own_status() -> None:
     figure = load("X16")
-    claim = replace(figure.claims[0], expected=">= 1", tolerance="0")
+    claim = replace(figure.claims[0], expected=">= 1", tolerance="0", explanation="a test")
     rows: list[tuple[tuple[float | None, ...], Untold | None, str]] = [
         ((2.0, 1.5), None, "| 1.75 (1.5 to 2) | holds |  |"),
         ((0.5, 0.25), None, "| 0.375 (0.25 to 0.5) | differs |  |"),
