@@ -263,7 +263,9 @@ def test_bad_files_name_file_key_and_value(tmp_path: Path, old: str, new: str, m
 
 
 def test_unknown_figure(tmp_path: Path) -> None:
-    with pytest.raises(FigureError, match=r'"X99" does not exist; did you mean X9, X9-long or X8\? flowstamp figure list'):
+    with pytest.raises(
+        FigureError, match=r'"X99" does not exist; did you mean X9, X9-long or X8\? flowstamp figure list'
+    ):
         cli_figure(["X99"], out=tmp_path)
     with pytest.raises(FigureError, match=r'no figure is named like "Q\*"; flowstamp figure list'):
         cli_figure(["Q*"], out=tmp_path)
