@@ -406,6 +406,18 @@ def test_the_pages_of_results_are_what_is_known() -> None:
         assert written == text, f"{name}: python -m flowstamp.figures.report"
 
 
+MOST_WORDS = 60
+
+
+def test_explanations_are_short_and_name_what_shows_them() -> None:
+    """Cause, one number, and a command or the claim that is the experiment; the evidence is in the figure's notes."""
+    for name, file in available().items():
+        for claim in read(file).claims:
+            words = (claim.explanation or "").split()
+            assert len(words) <= MOST_WORDS, f"{name} {claim.id}: {len(words)} words; move the evidence to notes"
+            assert not words or "`" in " ".join(words), f"{name} {claim.id}: name the command that shows it"
+
+
 def test_a_page_has_the_verdicts_own_status() -> None:
     figure = load("X16")
     claim = replace(figure.claims[0], expected=">= 1", tolerance="0", explanation="a test")
