@@ -178,8 +178,8 @@ def test_ns2_has_the_figures_buffer_and_hosts_links(tmp_path: Path) -> None:
     given = told(tmp_path, "V4", "xcp", *SHORT, "--set", "dumbbell.buffer=130pkt", name="two_way.py")
     assert (given["access_rate_mbps"], given["buffer_packets"]) == ("300.0", "131")
     assert told(tmp_path, "X4", "red", *SHORT, name="two_way.py")["buffer_packets"] == "200"
-    # X11 leaves it to the script, whose default is Flowstamp's: ten times the bottleneck's.
-    assert "access_rate_mbps" not in told(tmp_path, "X11", "xcp", *SHORT, name="two_way.py")
+    # X8 leaves it to the script, whose default is Flowstamp's: ten times the bottleneck's.
+    assert "access_rate_mbps" not in told(tmp_path, "X8", "xcp_equal", *SHORT, name="two_way.py")
     # A fiftieth of the BDP, and of a parking lot the first link's.
     given = told(tmp_path, "R6.21", "b2", *SHORT, "--set", "dumbbell.access_rate=20Mbps", name="same_flows.py")
     assert (given["access_rate_mbps"], given["buffer_packets"]) == ("20.0", "3")
