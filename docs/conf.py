@@ -16,9 +16,9 @@ version = release
 
 extensions = [
     *("myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"),
-    *("gallery", "mathml"),
+    *("gallery", "laws", "mathml"),
 ]
-exclude_patterns = ["_build", "jupyter_execute"]
+exclude_patterns = ["_build", "adding-a-law", "jupyter_execute"]
 html_theme = "furo"
 html_title = f"Flowstamp {release}"
 html_math_renderer = "mathml"

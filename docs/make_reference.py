@@ -4,7 +4,8 @@
 Usage: python docs/make_reference.py
 
 It also makes the keyword arguments of scenarios in Python (`make_keys.py`). `tests/test_docs.py` compares all of it
-with what this makes.
+with what this makes. No made file names the laws, so that a new law changes none: `_extensions/laws.py` adds their
+tables to their page as Sphinx reads it.
 """
 
 from __future__ import annotations
@@ -55,11 +56,8 @@ TABLES = {
     "WeightedSize": "A mix of packet sizes",
     "Probes": "`[probes]`",
     "Capture": "`[capture]`",
-    "SenderSpec": "Sender laws",
-    "RouterSpec": "Router laws",
-    "QueueSpec": "Queues",
-    "ShareSpec": "Sharing",
 }
+LAWS = {"SenderSpec": "Sender laws", "RouterSpec": "Router laws", "QueueSpec": "Queues", "ShareSpec": "Sharing"}
 QUANTITIES = {
     "Time": "time",
     "Rate": "rate",
@@ -75,15 +73,14 @@ PLAIN = {"string": "text", "number": "number", "integer": "whole number", "boole
 def scenario_page(schema: Mapping[str, Any]) -> str:
     """The reference of the scenario format."""
     defs = schema["$defs"]
-    unknown = set(defs) - {*TABLES, *QUANTITIES} - _inline(defs)
+    unknown = set(defs) - {*TABLES, *LAWS, *QUANTITIES} - _inline(defs)
     if unknown:
         raise SystemExit(f"make_reference.py: no section for {', '.join(sorted(unknown))}")
     parts = [
         NOTE,
         "# Scenario reference\n",
         "Every table and key of a scenario, made from the JSON Schema (`flowstamp schema`). "
-        "[Scenarios](../scenarios.md) explains them by examples. The name of a law or a queue stands for a table with "
-        "that name and all defaults.\n",
+        "[Scenarios](../scenarios.md) explains them by examples. [Laws and queues](laws.md) have their own page.\n",
         "## Quantities\n",
         "Quantities are text with a unit. Bare numbers are refused, except for shares and weights.\n",
         "| quantity | meaning | example |\n|---|---|---|",
@@ -94,6 +91,12 @@ def scenario_page(schema: Mapping[str, Any]) -> str:
         *(f"## {title}\n\n{_section(defs[name], defs)}" for name, title in TABLES.items() if name in defs),
     ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def laws(schema: Mapping[str, Any]) -> str:
+    """The sections of the laws and queues, with their parameters."""
+    defs = schema["$defs"]
+    return "\n".join(f"## {title}\n\n{_section(defs[name], defs)}" for name, title in LAWS.items())
 
 
 def _inline(defs: Mapping[str, Any]) -> set[str]:
@@ -179,6 +182,8 @@ def _type(what: Mapping[str, Any], defs: Mapping[str, Any]) -> str:
             return QUANTITIES[name]
         if name in TABLES:
             return f"[{TABLES[name].strip('`')}](#{_anchor(TABLES[name])})"
+        if name in LAWS:
+            return f"[{LAWS[name]}](laws.md#{_anchor(LAWS[name])})"
         return _type(defs[name], defs)
     if _words(what):
         return ", ".join(f"`{_json(word)}`" for word in _words(what))

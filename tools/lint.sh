@@ -6,7 +6,7 @@ set -euo pipefail
 set -x
 "$cargo" fmt --all --check
 # Modules that a line of the registry declares are invisible to cargo.
-rustfmt --check --edition 2024 crates/flowstamp-laws/src/*.rs
+rustfmt --check --edition 2024 crates/flowstamp-laws/src/*.rs docs/adding-a-law/*.rs
 tools/cargo-all.sh clippy --all-targets -- -D warnings
 if can_linux; then tools/cargo-all.sh clippy --test host --test lab -- -D warnings; fi
 "$cargo" clippy --locked --package flowstamp-sim --package flowstamp-wasm --no-default-features -- -D warnings
