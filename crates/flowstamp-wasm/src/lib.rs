@@ -271,7 +271,7 @@ mod tests {
             |request: Value| ask(&mut run, &request)["error"].as_str().expect("an error").to_owned();
         assert_eq!(error(json!({"step": {"until": "1s"}})), "nothing has been started");
         let missing = error(json!({"start": {"name": "n"}}));
-        assert!(missing.starts_with("not a request: missing field `scenario`"), "{missing}");
+        assert!(missing.starts_with("not a request: `scenario` is missing"), "{missing}");
         for keys in [json!({}), json!({"gains": {}, "digest": {}})] {
             assert_eq!(error(keys), "not a request: it must have one key");
         }
