@@ -19,28 +19,16 @@ use crate::rcp::header::Header;
 use crate::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `T`: time between decisions, no shorter than the flows' RTTs.
-    pub interval: Time,
-    /// `eta`: the share of the capacity to be used; the rest drains the queue.
-    pub target: Ratio,
-    /// `alpha`: the share of a deviation of the load that one decision corrects.
-    pub gain: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            interval: Time::from_millis(100),
-            target: Ratio::new(0.95), // ERICA, target utilisation
-            gain: 0.4,                // two thirds of the bound above
-        }
+crate::params! {
+    /// What a scenario may set.
+    pub struct Params {
+        /// `T`: time between decisions, no shorter than the flows' RTTs.
+        pub interval: Time = Time::from_millis(100),
+        /// `eta`: the share of the capacity to be used; the rest drains the queue.
+        pub target: Ratio = Ratio::new(0.95), // ERICA, target utilisation
+        /// `alpha`: the share of a deviation of the load that one decision corrects.
+        pub gain: f64 = 0.4, // two thirds of the bound above
     }
 }
 

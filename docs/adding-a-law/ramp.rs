@@ -15,20 +15,12 @@ use crate::rcp::header::Header;
 use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, Congestion, FlowView, Pacing, SenderLaw};
 use crate::units::{Rate, Time};
 use crate::{Refused, Stamp, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// What a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// The share of the gap to the routers' rate that one ack closes.
-    pub gain: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { gain: 0.125 } // as the smoothed RTT of RFC 6298
+crate::params! {
+    /// What a scenario may set.
+    pub struct Params {
+        /// The share of the gap to the routers' rate that one ack closes.
+        pub gain: f64 = 0.125, // as the smoothed RTT of RFC 6298
     }
 }
 

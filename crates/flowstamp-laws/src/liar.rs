@@ -22,7 +22,7 @@ use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::vcp::{self, header::Code};
 use crate::xcp::{self, Encoding};
-use crate::{Open, Refused, within};
+use crate::{Open, Refused, check_times, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,40 +40,25 @@ pub enum Hears {
     Nothing,
 }
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Which feedback the sender follows.
-    pub hears: Hears,
-    /// Rate at which the sender sends, whatever the feedback, as far as its transport can. Default: its law's.
-    pub pace: Option<Rate>,
-    /// XCP and RCP: the RTT that its header states. Default: its own.
-    pub rtt: Option<Time>,
-    /// XCP: the window in packets that its header states, above 0. Default: its own.
-    pub window: Option<f64>,
-    /// XCP and RCP: the rate that its header asks for. Default: as much as there is.
-    pub wish: Option<Rate>,
-    /// VCP: the code that it writes, 0 to 3. With 0 no router writes another. Default: 1, as honest senders write.
-    pub code: Option<u8>,
-    /// VCP: `t_rho`, the same for all senders of a network.
-    pub t_rho: Option<Time>,
-    /// Maximum number of packets in flight: the sender's memory.
-    pub most: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            hears: Hears::Increases,
-            pace: None,
-            rtt: None,
-            window: None,
-            wish: None,
-            code: None,
-            t_rho: None,
-            most: 10_000.0,
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// Which feedback the sender follows.
+        pub hears: Hears = Hears::Increases,
+        /// Rate at which the sender sends, whatever the feedback, as far as its transport can. Default: its law's.
+        pub pace: Option<Rate> = None,
+        /// XCP and RCP: the RTT that its header states. Default: its own.
+        pub rtt: Option<Time> = None,
+        /// XCP: the window in packets that its header states, above 0. Default: its own.
+        pub window: Option<f64> = None,
+        /// XCP and RCP: the rate that its header asks for. Default: as much as there is.
+        pub wish: Option<Rate> = None,
+        /// VCP: the code that it writes, 0 to 3. With 0 no router writes another. Default: 1, as honest senders write.
+        pub code: Option<u8> = None,
+        /// VCP: `t_rho`, the same for all senders of a network.
+        pub t_rho: Option<Time> = None,
+        /// Maximum number of packets in flight: the sender's memory.
+        pub most: f64 = 10_000.0,
     }
 }
 
@@ -248,10 +233,7 @@ impl<L: Mask> SenderLaw for Sender<L> {
         }
         p.window.map_or(Ok(()), |window| within("window", window, 1e-6, 1e9))?;
         p.code.map_or(Ok(()), |code| within("code", f64::from(code), 0.0, 3.0))?;
-        p.t_rho.map_or(Ok(()), |t_rho| {
-            within("t_rho", t_rho.as_secs_f64(), 1e-9, 1e6)
-                .map_err(|_| ("t_rho", format!("is {t_rho}; it must be 1ns or longer")))
-        })?;
+        check_times([("t_rho", p.t_rho)])?;
         within("most", p.most, 1.0, 1e7)
     }
 

@@ -4,6 +4,27 @@
 //! allocation per packet. The simulator, the analysis and the Linux datapath all use these laws and have none of
 //! their own.
 
+/// Defines what a scenario may set of a law, with each parameter's default beside it. A comment says where the default
+/// is from.
+macro_rules! params {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident { $( $(#[$doc:meta])* pub $parameter:ident: $type:ty = $default:expr, )* }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name { $( $(#[$doc])* pub $parameter: $type, )* }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $( $parameter: $default, )* }
+            }
+        }
+    };
+}
+use params;
+
 pub mod liar;
 pub mod link;
 pub mod medium;
@@ -75,6 +96,16 @@ impl LongestRtt<'_> {
     pub fn on(&self, rtt: Time) -> Time {
         self.usual.max(rtt * 3)
     }
+}
+
+/// Refuses times below 1 ns, of those that are set.
+pub(crate) fn check_times<const N: usize>(times: [(&'static str, Option<Time>); N]) -> Result<(), Refused> {
+    for (name, time) in times {
+        let Some(time) = time else { continue };
+        within(name, time.as_secs_f64(), 1e-9, 1e6)
+            .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
+    }
+    Ok(())
 }
 
 /// Refuses a parameter unless it is within `least` and `most`.

@@ -48,9 +48,9 @@ struct FallBack {
     tcp: Sack,
 }
 
-/// Negotiation state of one flow.
+/// What a flow that negotiates knows of its path.
 #[derive(Clone, Debug)]
-pub struct Negotiation {
+struct Path {
     flow: FlowView,
     /// Number of routers on the flow's data path, once it is known.
     hops: Option<u8>,
@@ -61,38 +61,69 @@ pub struct Negotiation {
     fallen: Option<FallBack>,
 }
 
+/// Negotiation state of one flow. Few flows negotiate, so that the state of others is only a null pointer.
+#[derive(Clone, Debug)]
+pub struct Negotiation(Option<Box<Path>>);
+
 impl Negotiation {
-    /// Creates the state before any answer.
+    /// Creates the state before any answer, of a flow that negotiates or not.
     #[must_use]
-    pub const fn new(flow: &FlowView) -> Self {
-        Self { flow: *flow, hops: None, before: None, until: None, fallen: None }
+    pub fn new(negotiates: bool, flow: &FlowView) -> Self {
+        let path = Path { flow: *flow, hops: None, before: None, until: None, fallen: None };
+        Self(negotiates.then(|| Box::new(path)))
     }
 
     /// Sets the number of routers on the data path ([`FlowChange::Hops`](crate::sender::FlowChange::Hops)).
-    pub const fn passes(&mut self, hops: u8) {
-        (self.before, self.until) = (self.hops, None);
-        self.hops = Some(hops);
+    pub fn passes(&mut self, hops: u8) {
+        if let Some(path) = &mut self.0 {
+            (path.before, path.until) = (path.hops, None);
+            path.hops = Some(hops);
+        }
     }
 
     /// [`SenderLaw::report`].
     #[inline]
     #[must_use]
     pub fn report(&self) -> Report {
-        Report { fallen_back: self.fallen.as_ref().map(|it| it.since), ..Report::default() }
+        let fallen = self.0.as_ref().and_then(|path| path.fallen.as_ref());
+        Report { fallen_back: fallen.map(|it| it.since), ..Report::default() }
+    }
+
+    /// Whether the flow negotiates and is no TCP.
+    #[inline]
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.0.is_some() && self.tcp().is_none()
     }
 
     /// The TCP that the flow has become, if any.
     #[inline]
     #[must_use]
     pub fn tcp(&self) -> Option<&Sack> {
-        Some(&self.fallen.as_ref()?.tcp)
+        Some(&self.0.as_ref()?.fallen.as_ref()?.tcp)
     }
 
     /// As [`Self::tcp`], for events.
     pub fn tcp_mut(&mut self) -> Option<&mut Sack> {
-        Some(&mut self.fallen.as_mut()?.tcp)
+        Some(&mut self.0.as_mut()?.fallen.as_mut()?.tcp)
     }
 
+    /// Takes an ack, while the law's window is `cwnd` bytes. Returns whether the flow is a TCP, which has then
+    /// handled the ack.
+    #[inline]
+    pub fn on_ack(&mut self, ack: &Ack<'_>, cwnd: f64) -> bool {
+        self.0.as_mut().is_some_and(|path| path.on_ack(ack, cwnd))
+    }
+
+    /// Takes the answer to the opening packet.
+    pub fn on_answer(&mut self, now: Time, bits: u16) {
+        if let Some(path) = &mut self.0 {
+            path.judge(now, bits, path.flow.initial_window, Time::ZERO);
+        }
+    }
+}
+
+impl Path {
     /// Turns the flow into a TCP with a window of `window` packets, if an answer's bits show a router without the
     /// protocol. Returns whether it has just done so. After a change of route, packets of the old route may return for
     /// the time `wait`.
@@ -108,22 +139,15 @@ impl Negotiation {
         true
     }
 
-    /// Takes an ack, while the law's window is `cwnd` bytes. Returns whether the flow is a TCP, which has then
-    /// handled the ack.
-    pub fn on_ack(&mut self, ack: &Ack<'_>, cwnd: f64) -> bool {
+    /// [`Negotiation::on_ack`].
+    fn on_ack(&mut self, ack: &Ack<'_>, cwnd: f64) -> bool {
         // All packets of an old route return within a round trip, and queues on it may delay them.
         let just_now = self.judge(ack.now, ack.bits, cwnd / f64::from(self.flow.packet_bytes), ack.srtt * 2);
-        let Some(tcp) = self.tcp_mut() else { return false };
+        let Some(FallBack { tcp, .. }) = &mut self.fallen else { return false };
         if just_now {
             tcp.on_congestion(ack.now, Congestion::Loss { flight: ack.flight }); // deviation 1
         }
         tcp.on_ack(ack);
         true
-    }
-
-    /// Takes the answer to the opening packet. Returns whether the flow is a TCP.
-    pub fn on_answer(&mut self, now: Time, bits: u16) -> bool {
-        let window = self.flow.initial_window;
-        self.judge(now, bits, window, Time::ZERO) || self.fallen.is_some()
     }
 }

@@ -313,6 +313,32 @@ pub enum Congestion<'a> {
     },
 }
 
+impl Congestion<'_> {
+    /// What TCP's reaction leaves of a window of `cwnd` bytes: half of what is in flight after a loss or a mark, one
+    /// packet after a timeout.
+    pub(crate) fn halve(self, cwnd: f64, packet_bytes: f64) -> f64 {
+        match self {
+            Self::Loss { flight } | Self::Mark { flight } => {
+                let flight = f64::from(flight) * packet_bytes;
+                (flight.min(cwnd) / 2.0).max(packet_bytes)
+            }
+            Self::Timeout { .. } => packet_bytes,
+            _ => cwnd,
+        }
+    }
+}
+
+/// Refuses a `desired_rate` of zero.
+pub(crate) fn check_desired(rate: Option<Rate>) -> Result<(), Refused> {
+    match rate {
+        Some(rate) if rate <= Rate::ZERO => Err((
+            "desired_rate",
+            format!("is {rate}; it must be above 0, or left out for as much as there is"),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// An external change during a flow.
 #[derive(Clone, Copy, Debug)]
 pub enum FlowChange<'a, P> {

@@ -42,43 +42,28 @@ pub enum Weights {
     Windows,
 }
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// What the weights follow.
-    pub weights: Weights,
-    /// Whether the own class has a drop-tail queue, whatever the link's queue law. In the papers PCP's and XCP's
-    /// queue is drop-tail beside TCP's RED (Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002,
-    /// section 8.2). Needs a scheduler with a queue for each class.
-    pub own_droptail: bool,
-    /// Largest change of the weights in one update: theta, or with windows k4 or kappa.
-    pub theta: Ratio,
-    /// The shortest time between two updates. The stability rule may lengthen it, and with windows the mean RTT.
-    pub min_interval: Time,
-    /// The longest time between two updates.
-    pub max_interval: Time,
-    /// Entries of each class's zombie list.
-    pub zombies: u32,
-    /// Probability that a packet whose flow differs from the zombie-list entry that it is compared with replaces
-    /// that entry.
-    pub overwrite: Ratio,
-    /// The largest packet, which one turn of deficit round robin lets pass.
-    pub mtu: Bytes,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            weights: Weights::Flows,
-            own_droptail: false,
-            theta: Ratio::new(0.1),               // ours: the thesis says in (0, 1)
-            min_interval: Time::from_millis(200), // ours: a few round trips, to count flows in
-            max_interval: Time::from_secs(2),     // ours: some 20 round trips of 100 ms
-            zombies: 1000,                        // SRED (Ott, Lakshman, Wong 1999), section 2
-            overwrite: Ratio::new(0.25),          // the same
-            mtu: Bytes::new(1500),
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// What the weights follow.
+        pub weights: Weights = Weights::Flows,
+        /// Whether the own class has a drop-tail queue, whatever the link's queue law. In the papers PCP's and XCP's
+        /// queue is drop-tail beside TCP's RED (Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002,
+        /// section 8.2). Needs a scheduler with a queue for each class.
+        pub own_droptail: bool = false,
+        /// Largest change of the weights in one update: theta, or with windows k4 or kappa.
+        pub theta: Ratio = Ratio::new(0.1), // ours: the thesis says in (0, 1)
+        /// The shortest time between two updates. The stability rule may lengthen it, and with windows the mean RTT.
+        pub min_interval: Time = Time::from_millis(200), // ours: a few round trips, to count flows in
+        /// The longest time between two updates.
+        pub max_interval: Time = Time::from_secs(2), // ours: some 20 round trips of 100 ms
+        /// Entries of each class's zombie list.
+        pub zombies: u32 = 1000, // SRED (Ott, Lakshman, Wong 1999), section 2
+        /// Probability that a packet whose flow differs from the zombie-list entry that it is compared with replaces
+        /// that entry.
+        pub overwrite: Ratio = Ratio::new(0.25), // the same
+        /// The largest packet, which one turn of deficit round robin lets pass.
+        pub mtu: Bytes = Bytes::new(1500),
     }
 }
 

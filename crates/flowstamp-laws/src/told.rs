@@ -14,23 +14,14 @@ use crate::sender::{
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// What a scenario may set, and who steps it may change.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Maximum number of packets in flight, 1 to 10^6. `transport.initial_window` has no effect.
-    pub window: f64,
-    /// Rate at which packets leave, headers included. Default: all packets that the window allows leave at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { window: 10.0, rate: None } // RFC 6928's initial window
+crate::params! {
+    /// What a scenario may set, and who steps it may change.
+    pub struct Params {
+        /// Maximum number of packets in flight, 1 to 10^6. `transport.initial_window` has no effect.
+        pub window: f64 = 10.0, // RFC 6928's initial window
+        /// Rate at which packets leave, headers included. Default: all packets that the window allows leave at once.
+        pub rate: Option<Rate> = None,
     }
 }
 

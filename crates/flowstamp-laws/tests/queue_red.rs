@@ -367,9 +367,9 @@ fn a_step_beside_what_it_does_away_with_is_refused() {
     let step = Params { step: Some(20), ..Params::default() };
     assert!(Red::check(&step).is_ok());
     for (other, params) in [
-        ("adaptive", Params { adaptive: true, ..step.clone() }),
-        ("target_delay", Params { target_delay: Some(Time::from_millis(5)), ..step.clone() }),
-        ("bytes", Params { mode: Mode::Bytes, ..step.clone() }),
+        ("adaptive", Params { adaptive: true, ..step }),
+        ("target_delay", Params { target_delay: Some(Time::from_millis(5)), ..step }),
+        ("bytes", Params { mode: Mode::Bytes, ..step }),
     ] {
         let (key, why) = Red::check(&params).expect_err(other);
         assert!(key == "step" && why.contains(other), "{why}");

@@ -419,6 +419,12 @@ pub struct TotalSummary {
     pub jain_index: Option<f64>,
 }
 
+/// `part` over `whole`; 0 of nothing.
+#[must_use]
+pub fn share(part: u64, whole: u64) -> f64 {
+    if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
+}
+
 /// Jain's fairness index of non-negative shares: `(sum x)^2 / (n sum x^2)`; 1 for none or for all zero.
 #[must_use]
 pub fn jain_index(shares: &[f64]) -> f64 {

@@ -17,19 +17,15 @@ pub enum Application {
     /// A packet at each tick of a clock. The group's `rate` is short for it.
     Constant {
         /// Payload per second. Exactly one of `rate` and `interval` is given.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<Rate>,
         /// Time from one packet to the next; the mean time if packets differ in size.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         interval: Option<Time>,
     },
     /// Packets of a Poisson process: the gaps between them are exponential.
     Poisson {
         /// Mean payload per second. Exactly one of `rate` and `interval` is given.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<Rate>,
         /// Mean time from one packet to the next.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         interval: Option<Time>,
     },
     /// Periods of packets at a constant rate alternate with periods of silence. The first period is drawn in
@@ -37,10 +33,8 @@ pub enum Application {
     /// is `rate` times the share of on-time.
     OnOff {
         /// Payload per second in an on-period. Exactly one of `rate` and `interval` is given.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<Rate>,
         /// Time from one packet to the next in an on-period; the mean time if packets differ in size.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         interval: Option<Time>,
         /// How long on-periods last.
         on: Periods,

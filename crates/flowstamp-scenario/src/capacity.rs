@@ -25,11 +25,9 @@ pub enum LinkRate {
 #[serde(deny_unknown_fields)]
 pub struct VaryingRate {
     /// Instants, each with the rate from then on. The first is 0s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<(Time, Rate)>>,
     /// A file in Mahimahi's format: one line for each 1500-byte delivery opportunity, in milliseconds from the start.
     /// It repeats when it ends. A path is relative to the scenario's folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<PathBuf>,
     /// With `trace`, the time over which the capacity that router laws are told is measured.
     #[serde(default = "capacity_window")]

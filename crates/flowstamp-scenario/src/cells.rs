@@ -18,13 +18,11 @@ pub struct Cell {
     pub name: String,
     /// The node that is the access point. Frames from it and to it go at the other station's rate, and stations
     /// reach one another through it. Default: none; stations reach one another directly.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_point: Option<String>,
     /// MAC and PHY: the name of a standard, or a table with the values that differ from it.
     #[serde(default)]
     pub mac: Mac,
     /// Cost of taking one of the cell's links, if the graph's links have weights. Default: 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Weight>,
     /// The nodes other than the access point.
     pub stations: Vec<Station>,
@@ -39,11 +37,9 @@ pub struct Cell {
     pub router: RouterSpec,
     /// Packets that each interface sends before all others. Default: acks if the router law asks for it; otherwise
     /// none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// The capacity that the cell's router laws are told, right or wrong. Default: they are told none, and laws
     /// that need it are refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Rate>,
 }
 
@@ -59,13 +55,10 @@ pub struct Station {
     #[serde(default)]
     pub error_rate: Ratio,
     /// Its buffer. Default: the cell's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
     /// Its queue. Default: the cell's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
     /// Its router law. Default: the cell's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterSpec>,
 }
 

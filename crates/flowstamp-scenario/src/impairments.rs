@@ -13,7 +13,6 @@ pub struct Impairments {
     /// Share of packets that are lost.
     pub loss: Ratio,
     /// Loss in bursts, by the model of Gilbert and Elliott (netem's `loss gemodel`). Default: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_loss: Option<BurstLoss>,
     /// Numbers of packets that are lost, in the order in which they cross the link from the start of the run. The
     /// first packet is 1, whatever it carries. (ns-3's `ReceiveListErrorModel` counts from 0.)
@@ -26,11 +25,9 @@ pub struct Impairments {
     #[serde(skip_serializing_if = "is_zero")]
     pub mark: Ratio,
     /// Random part of the delay, drawn for each packet. Default: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<LinkJitter>,
     /// A delay that varies over time, in place of the link's `delay`. Routes, and defaults that depend on RTTs,
     /// still use `delay`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delays: Option<Delays>,
     /// Whether packets keep their order: each arrives no earlier than the one that left before it. Otherwise
     /// packets with a shorter delay overtake others, as in netem. It excludes `reorder`.
@@ -42,7 +39,6 @@ pub struct Impairments {
     /// them.
     pub reorder: Ratio,
     /// How long reordered packets are held back.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder_delay: Option<Time>,
     /// Times during which packets take a longer route, in order. Packets that leave the link after a detour
     /// overtake those that are still on it.
@@ -57,7 +53,6 @@ pub struct Detour {
     /// When it begins, for packets that leave the link's transmitter from then on.
     pub from: Time,
     /// When it ends. Default: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
     /// Delay of the longer route in addition to the link's `delay`.
     pub delay: Time,
@@ -112,11 +107,9 @@ pub enum LinkJitter {
 #[serde(deny_unknown_fields)]
 pub struct Delays {
     /// Instants, each with the delay from then on. The first is 0s, and the last delay stays.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<(Time, Time)>>,
     /// A file of lines `time delay`, both in milliseconds, the first at 0. It repeats after its last time, as a
     /// rate's trace does. A path is relative to the scenario's folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<PathBuf>,
     /// Whether the delay changes linearly between two entries. Otherwise it stays at the earlier entry's.
     #[serde(default, skip_serializing_if = "is_false")]

@@ -32,7 +32,7 @@ pub use error::ScenarioError;
 #[cfg(feature = "full")]
 pub use from_toml::tree as tree_of_toml;
 pub use impairments::{BurstLoss, Delays, Detour, Impairments, LinkJitter};
-pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, value_of, with};
+pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, value_of, with, without_nulls};
 pub use outages::{OnFailure, Outage, Routing};
 pub use sizes::Sizes;
 pub use topology::{Dumbbell, FatTree, Graph, LeafSpine, Link, ParkingLot, Police, Priority};
@@ -42,7 +42,8 @@ pub use weight::Weight;
 use capacity::is_true;
 use flowstamp_laws::tree::Value;
 use flowstamp_laws::units::{Bytes, Time};
-use schemars::JsonSchema;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -76,19 +77,14 @@ pub struct Scenario {
     #[serde(default = "ack_packet")]
     pub ack: Bytes,
     /// One bottleneck. Exactly one of `dumbbell`, `parking_lot`, `leaf_spine`, `fat_tree` and `graph` is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dumbbell: Option<Dumbbell>,
     /// Several bottlenecks in a row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking_lot: Option<ParkingLot>,
     /// A data-centre network of two stages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaf_spine: Option<LeafSpine>,
     /// A data-centre network of three stages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fat_tree: Option<FatTree>,
     /// Any network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
     /// Wireless cells. Their nodes belong to the graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -106,7 +102,6 @@ pub struct Scenario {
     #[serde(default)]
     pub probes: Probes,
     /// Packets to record in `trace.pcapng` as they leave links, and frames on the air of cells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
 }
 
@@ -153,7 +148,6 @@ impl Scenario {
 #[serde(default, deny_unknown_fields)]
 pub struct Probes {
     /// Sampling interval. Default: a hundredth of the duration.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Time>,
     /// Utilisation, queue, drops and marks of each router link.
     pub links: bool,
@@ -180,7 +174,6 @@ impl Default for Probes {
 pub struct Capture {
     /// Links whose departures are recorded, and cells whose frames are recorded as 802.11 with radiotap headers.
     /// Default: all cells, and all router links except the interfaces of cells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Vec<String>>,
     /// Number of packets and frames after which recording ends.
     #[serde(default = "capture_packets")]
@@ -196,6 +189,13 @@ fn capture_packets() -> u32 {
 pub fn schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(Scenario);
     schema.insert("title".to_owned(), "Flowstamp scenario".into());
+    // Unset parameters are left out of scenarios, because TOML has no null.
+    let no_nulls = |schema: &mut Schema| {
+        if let Some(default) = schema.remove("default").map(load::without_nulls).filter(|d| !d.is_null()) {
+            schema.insert("default".to_owned(), default);
+        }
+    };
+    RecursiveTransform(no_nulls).transform(&mut schema);
     schema.to_value()
 }
 

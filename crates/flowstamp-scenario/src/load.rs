@@ -121,7 +121,8 @@ fn parse(text: &str, format: Format) -> Result<Value, ScenarioError> {
 }
 
 /// Removes nulls from JSON. Python's `None` means that a key is not given, and TOML has no null.
-pub(crate) fn without_nulls(value: serde_json::Value) -> serde_json::Value {
+#[must_use]
+pub fn without_nulls(value: serde_json::Value) -> serde_json::Value {
     use serde_json::Value::{Array, Object};
     match value {
         Object(map) => Object(

@@ -13,7 +13,6 @@ pub struct Outage {
     /// When the link fails.
     pub from: Time,
     /// When the link returns. Default: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
     /// Whether the way back, `b->a` or `name.reverse`, fails with it.
     #[serde(default = "yes")]

@@ -32,7 +32,6 @@ pub enum Priority {
 #[serde(default, deny_unknown_fields)]
 pub struct Police {
     /// Rate below which flows are not tested. Default: a tenth of the link's rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub heavy: Option<Rate>,
     /// Time from a passed test to the flow's next test.
     pub retest: Time,
@@ -69,7 +68,6 @@ pub struct Dumbbell {
     /// Round-trip propagation time of flows without an `rtt` of their own. It covers all six links.
     pub rtt: Time,
     /// One-way propagation delay of the bottleneck. Default: 0.4 rtt, which leaves 0.05 rtt to each access link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Time>,
     /// Buffer in front of the bottleneck; `BDP` is the capacity times `rtt`.
     #[serde(default)]
@@ -86,24 +84,18 @@ pub struct Dumbbell {
     pub share: ShareSpec,
     /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
     /// otherwise none. It excludes `share`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
     /// defaults. Needs a router law of XCP or RCP. Default: no tests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub police: Option<Police>,
     /// Losses, marks, copies, delays and detours of packets after they have crossed the bottleneck, in both
     /// directions. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impairments: Option<Impairments>,
     /// Capacity of each access link. Default: ten times the bottleneck's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
     /// Capacity from right to left. Default: as `rate`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse_rate: Option<LinkRate>,
     /// Impairments from right to left; `{}` for none. Default: as `impairments`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse_impairments: Option<Impairments>,
 }
 
@@ -119,7 +111,6 @@ pub struct ParkingLot {
     #[serde(default)]
     pub buffer: Buffer,
     /// The round-trip time that `BDP` refers to. Default: that of a flow over all links.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Time>,
     /// The queue of each link.
     #[serde(default)]
@@ -133,17 +124,13 @@ pub struct ParkingLot {
     pub share: ShareSpec,
     /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
     /// otherwise none. It excludes `share`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
     /// defaults. Needs a router law of XCP or RCP. Default: no tests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub police: Option<Police>,
     /// Losses, marks, copies, delays and detours of packets after they have crossed each link. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impairments: Option<Impairments>,
     /// Capacity of each access link. Default: ten times the fastest link's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
     /// One-way propagation delay of each access link.
     #[serde(default)]
@@ -165,12 +152,10 @@ pub struct LeafSpine {
     /// Capacity of each host's link, both ways.
     pub rate: Rate,
     /// Capacity of each link between leaf and spine, both ways. Default: as `rate`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spine_rate: Option<Rate>,
     /// One-way propagation delay of each host's link.
     pub delay: Time,
     /// One-way propagation delay of each link between leaf and spine. Default: as `delay`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spine_delay: Option<Time>,
     /// Buffer in front of each link of a switch, to another switch or to a host. `BDP` is the link's capacity times
     /// `rtt`.
@@ -180,7 +165,6 @@ pub struct LeafSpine {
     #[serde(default = "host_buffer")]
     pub host_buffer: Buffer,
     /// The round-trip time that `BDP` refers to. Default: the longest of any flow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Time>,
     /// The queue of each link.
     #[serde(default)]
@@ -194,7 +178,6 @@ pub struct LeafSpine {
     pub share: ShareSpec,
     /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
     /// otherwise none. It excludes `share`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
 
@@ -218,7 +201,6 @@ pub struct FatTree {
     #[serde(default = "host_buffer")]
     pub host_buffer: Buffer,
     /// The round-trip time that `BDP` refers to. Default: the longest of any flow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Time>,
     /// The queue of each link.
     #[serde(default)]
@@ -232,7 +214,6 @@ pub struct FatTree {
     pub share: ShareSpec,
     /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
     /// otherwise none. It excludes `share`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
 
@@ -252,58 +233,42 @@ pub struct Graph {
     /// `rate` (or `capacity`) and `delay` on its edges. CSV, with commas, semicolons or tabs, has columns `source`,
     /// `target`, `rate` and `delay`. Both may also have `weight`, `name`, `buffer`, `queue`, `router`, `priority`,
     /// `medium` and `duplex`. An edge of an undirected graph leads both ways, and so does a row of CSV.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// Whether links without `duplex` lead one way only, from the first node to the second. Default: as the GraphML
     /// file says; otherwise false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directed: Option<bool>,
     /// The file's column or attribute that holds the capacity. Default: `rate` or `capacity`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_key: Option<String>,
     /// The unit of capacities that are bare numbers in the file: `"bps"`, `"kbps"`, `"Mbps"`, `"Gbps"` or `"Tbps"`.
     /// Default: bare numbers are refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_unit: Option<String>,
     /// The file's column or attribute that holds the one-way propagation delay. Default: `delay`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_key: Option<String>,
     /// The unit of delays that are bare numbers in the file, such as `"ms"`. Default: bare numbers are refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_unit: Option<String>,
     /// The file's column or attribute that holds the weight. Default: `weight`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_key: Option<String>,
     /// Columns of a CSV file to ignore. Any other unknown column is refused; `"*"` ignores all unknown columns. In
     /// GraphML, unknown attributes are ignored anyway, and a known one is ignored if it is named here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore_columns: Vec<String>,
     /// Capacity of the file's links that have none of their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<LinkRate>,
     /// One-way propagation delay of the file's links that have none of their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Time>,
     /// Weight of the file's links that have none of their own. Routes go by weights.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Weight>,
     /// Buffer of the file's links that have none of their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
     /// Queue of the file's links that have none of their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
     /// Router law of the file's links that have none of their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterSpec>,
     /// How the router laws of the file's links share them with traffic of other protocols.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<ShareSpec>,
     /// Packets that the file's links send before all others, if a link does not say otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// The round-trip time that a buffer in `BDP` refers to. Default: the longest of any flow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Time>,
 }
 
@@ -316,7 +281,6 @@ pub struct Link {
     /// The node that receives.
     pub to: String,
     /// Name in results. Default: `from->to`, and `from->to#2` for a second link between the same nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Capacity of the link.
     pub rate: LinkRate,
@@ -324,7 +288,6 @@ pub struct Link {
     pub delay: Time,
     /// Cost of taking the link. If one link has a weight, all need one, and packets take the path whose weights
     /// have the least sum. Default: packets take the path of least delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Weight>,
     /// Buffer in front of the link.
     #[serde(default)]
@@ -341,18 +304,14 @@ pub struct Link {
     pub share: ShareSpec,
     /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
     /// otherwise none. It excludes `share`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
     /// defaults. Needs a router law of XCP or RCP. Default: no tests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub police: Option<Police>,
     /// Losses, marks, copies, delays and detours of packets after they have crossed the link. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impairments: Option<Impairments>,
     /// The medium that carries the link. Links with the same medium share it: they send one at a time, in turn.
     /// Default: a medium of its own for each direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub medium: Option<String>,
     /// Whether the same link also leads back, as `to->from` or `name.reverse`.
     #[serde(default = "yes")]

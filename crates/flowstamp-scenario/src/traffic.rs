@@ -22,17 +22,13 @@ pub struct FlowGroup {
     /// Number of flows; 0 leaves the group out, for sweeps. With `web` or `list` it is the number of host pairs
     /// that the flows share between two nodes. Default: 1; with `web` or `list` 10; with `pattern` as the pattern
     /// says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     /// The node that data comes from. Default: the first node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The node that data goes to. Default: the last node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// Which hosts the flows connect, in place of `from` and `to`. Hosts are those of a fat_tree or leaf_spine; in
     /// a graph they are the nodes with one neighbour.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
     /// Whether `from` and `to` change places, so that data goes the other way.
     #[serde(default)]
@@ -42,7 +38,6 @@ pub struct FlowGroup {
     pub each_hop: bool,
     /// Round-trip propagation time: one for all flows, or a list with one for each. A longer access link at the
     /// sender makes up the difference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<OneOrMany<Time>>,
     /// When the first flow starts, or a list with one time for each flow. With `list`, it is added to each row's
     /// start.
@@ -55,46 +50,36 @@ pub struct FlowGroup {
     #[serde(default)]
     pub spread: Time,
     /// When the flows stop sending new data. Default: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
     /// How long each flow sends new data from its start. Default: until `stop`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<Time>,
     /// Longest random extension of each flow's `lifetime`, drawn uniformly from 0.
     #[serde(default)]
     pub lifetime_spread: Time,
     /// Payload that each flow transfers. Default: endless.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// Rate at which the application produces payload: short for an `application` of kind `"constant"`. Default:
     /// there is always more to send.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// What the application of each flow produces, and when. Default: there is always more to send.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<Application>,
     /// Sizes of datagrams on the wire: one size, `"imix"`, or a list of sizes with weights. They range from the
     /// scenario's `header` to its `packet`, which is the default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<PacketSizes>,
     /// Longest random delay of datagrams after the ticks of their application's clock, at most 1 s. It is drawn
     /// uniformly for each datagram, and they keep their order. `"none"` has no delay. Default: eight transmission
     /// times of a packet on the slowest link of the path, at most 1 s; none for Poisson datagrams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// Maximum size on the wire of all datagrams that wait for the host's own link. The source drops further
     /// datagrams. Needs hosts of their own (`access`). Default: unbounded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Bytes>,
     /// Flows that arrive at random, each with a size of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<Web>,
     /// A file that lists flows, one in each row, relative to the scenario's folder: CSV whose first line names the
     /// columns, or Parquet. The columns `start` (seconds, or with a unit: `0.25`, `250ms`) and `size` (bytes of
     /// payload, or with a unit: `15000`, `15kB`) are required. In the columns `from`, `to` and `law`, a node or a
     /// law's name replaces the group's for its row. The group's own law keeps the group's parameters; any other law
     /// has its defaults.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<PathBuf>,
     /// Columns of `list` to ignore. Any other unknown column is refused; `"*"` ignores all unknown columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -106,7 +91,6 @@ pub struct FlowGroup {
     /// Name of the link that the flow governs. Packets leave the link at the rate of this flow, which has no data
     /// of its own. Needs the law of a macro-flow, `"xcp-edge"` or `"vcp-edge"`. The flow goes from the link's end
     /// to where all flows over the link leave the cloud.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governs: Option<String>,
     /// Window, acks and recovery.
     #[serde(default)]
@@ -118,7 +102,6 @@ pub struct FlowGroup {
     pub label: u8,
     /// Gives each flow hosts of its own on such access links. Default: as the topology says; in a graph none, and
     /// flows start at the node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
 }
 
@@ -230,14 +213,12 @@ impl<'de, T: Deserialize<'de> + FromStr<Err: fmt::Display>> Deserialize<'de> for
 #[serde(deny_unknown_fields)]
 pub struct Web {
     /// Mean number of new flows per second, whatever their sizes. Exactly one of `flows_per_s` and `load` is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows_per_s: Option<f64>,
     /// Offered load, headers included, as a share of the capacity of the path's slowest link. With a `pattern` it
     /// is a share of the total capacity of the sending or of the receiving hosts' own links, whichever is less. The
     /// load that arrives in the warm-up, and after it, is within 5% of this share. For that, enough flows are drawn
     /// at random times, and a flow that would exceed the load is drawn again. With fewer than a hundred flows in
     /// either part the load is met on average only, as with `flows_per_s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Ratio>,
     /// How arrivals are spaced.
     #[serde(default)]

@@ -89,21 +89,18 @@ macro_rules! parameters {
         pub struct Dcf {
             /// The standard from which all other values come.
             pub standard: Standard,
-            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)*
+            $($(#[$doc])* pub $name: Option<$type>,)*
             /// Rate of acks and CTS at every data rate. Default: the highest of `basic_rates` that is not above the
             /// data rate.
-            #[serde(skip_serializing_if = "Option::is_none")]
             pub control_rate: Option<Rate>,
             /// How long a station waits for an ack or a CTS before it waits for DIFS; `scale` does not change it.
             /// Default: as long as the other stations wait before DIFS, so that stations that collided resume with
             /// them after EIFS. The standard has SIFS, a slot and aPHY-RX-START-Delay (9.3.2.8), 222us in 802.11b.
             /// Stations that collided then resume ahead of the others.
-            #[serde(skip_serializing_if = "Option::is_none")]
             pub ack_timeout: Option<Time>,
             /// How long stations wait, instead of DIFS, after a frame that they could not read; `scale` does not
             /// change it. Default: SIFS, an ack at `mandatory_rate` and DIFS. For 802.11g stations that also know
             /// 802.11b's rates, the ack is at the lowest of those: 342us in all.
-            #[serde(skip_serializing_if = "Option::is_none")]
             pub eifs: Option<Time>,
         }
 

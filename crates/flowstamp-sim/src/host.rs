@@ -106,7 +106,7 @@ impl Group {
                     ecn: Some(ecn),
                     initial_rto: Some(plan.initial_rto),
                     max_rto: Some(plan.max_rto),
-                    ..spec.transport.clone()
+                    ..spec.transport
                 },
                 ect: match ecn {
                     true if traits.l4s => ECN_CAPABLE | L4S,

@@ -12,7 +12,7 @@ use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::results::{
     AccessSummary, Captured, CellSummary, Change, DelayCurve, LinkCounts, LinkSummary, Named, PacketCount,
-    Results, Series, Summary, Took, TotalSummary, jain_index,
+    Results, Series, Summary, Took, TotalSummary, jain_index, share,
 };
 use crate::scenario::Scenario;
 use flowstamp_laws::units::Rate;
@@ -167,10 +167,6 @@ fn add(to: &mut LinkCounts, link: &LinkCounts) {
     to.drops_data += link.drops_data;
     to.drops_acks += link.drops_acks;
     to.marks += link.marks;
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
 
 fn curve(kind: &'static str, name: &str, bytes: Option<(u64, u64)>, of: &Delays) -> DelayCurve {

@@ -68,41 +68,25 @@ use crate::router::{
 };
 use crate::units::Time;
 use crate::xcp::shares::MAX_RTT;
-use crate::{LongestRtt, Open, Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::{LongestRtt, Open, Refused, check_times, within};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Part of the spare bandwidth that is handed out in each control interval.
-    pub k1: f64,
-    /// Part of the persistent queue that is drained in each control interval.
-    pub k2: f64,
-    /// Part of the traffic that is shuffled in each control interval.
-    pub k3: f64,
-    /// `T_c`: how long a decision holds. Default: the mean propagation RTT of the flows through the link. If that
-    /// is unknown, it is the first mean RTT that packets carry.
-    pub control_interval: Option<Time>,
-    /// The shortest estimation interval.
-    pub min_interval: Time,
-    /// Largest RTT; longer RTTs count as this one. Default: 4 s, or three times the longest propagation RTT of the
-    /// flows through the link if that is longer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rtt: Option<Time>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            k1: 0.4, // section 3.6.4
-            k2: 0.5, // section 3.6.4
-            k3: 0.1, // section 3.6.5
-            control_interval: None,
-            min_interval: Time::from_micros(10), // ours, as XCP's
-            max_rtt: None,
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// Part of the spare bandwidth that is handed out in each control interval.
+        pub k1: f64 = 0.4, // section 3.6.4
+        /// Part of the persistent queue that is drained in each control interval.
+        pub k2: f64 = 0.5, // section 3.6.4
+        /// Part of the traffic that is shuffled in each control interval.
+        pub k3: f64 = 0.1, // section 3.6.5
+        /// `T_c`: how long a decision holds. Default: the mean propagation RTT of the flows through the link. If that
+        /// is unknown, it is the first mean RTT that packets carry.
+        pub control_interval: Option<Time> = None,
+        /// The shortest estimation interval.
+        pub min_interval: Time = Time::from_micros(10), // ours, as XCP's
+        /// Largest RTT; longer RTTs count as this one. Default: 4 s, or three times the longest propagation RTT of the
+        /// flows through the link if that is longer.
+        pub max_rtt: Option<Time> = None,
     }
 }
 
@@ -319,15 +303,11 @@ impl RouterLaw for Router {
         within("k1", p.k1, 0.0, 10.0)?;
         within("k2", p.k2, 0.0, 10.0)?;
         within("k3", p.k3, 0.0, 1.0)?;
-        for (name, time) in [
+        check_times([
             ("control_interval", p.control_interval),
             ("min_interval", Some(p.min_interval)),
             ("max_rtt", p.max_rtt),
-        ] {
-            let Some(time) = time else { continue };
-            within(name, time.as_secs_f64(), 1e-9, 1e6)
-                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
-        }
+        ])?;
         Ok(())
     }
 

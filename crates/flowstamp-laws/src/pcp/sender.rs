@@ -32,23 +32,20 @@ use crate::Refused;
 use crate::negotiation::Negotiation;
 use crate::sender::{
     AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowChange, FlowView, Recovery, Report, SenderLaw,
-    SenderTraits,
+    SenderTraits, check_desired,
 };
 use crate::stamp::Stamp;
-use crate::tcp::Sack;
 use crate::units::{Rate, Time};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
-    pub desired_rate: Option<Rate>,
-    /// Whether the sender first asks receiver and routers for PCP, and becomes a TCP if one of them does not know
-    /// it (section 4.1).
-    pub negotiate: bool,
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
+        pub desired_rate: Option<Rate> = None,
+        /// Whether the sender first asks receiver and routers for PCP, and becomes a TCP if one of them does not know
+        /// it (section 4.1).
+        pub negotiate: bool = false,
+    }
 }
 
 /// State of one PCP flow.
@@ -69,21 +66,13 @@ pub struct Sender {
     unused: bool,
     /// `H_B2`.
     no_more: bool,
-    negotiation: Option<Box<Negotiation>>, // few flows have one
+    negotiation: Negotiation,
 }
 
 impl Sender {
     /// Bytes that the flow would have in flight in a network without limits, plus one packet.
     fn wanted(&self, rtt_s: f64) -> f64 {
         self.desired * rtt_s + self.packet_bytes // deviation 2
-    }
-
-    fn tcp(&self) -> Option<&Sack> {
-        self.negotiation.as_ref()?.tcp()
-    }
-
-    fn tcp_mut(&mut self) -> Option<&mut Sack> {
-        self.negotiation.as_mut()?.tcp_mut()
     }
 
     /// Applies "use it or lose it" (section 2).
@@ -119,13 +108,7 @@ impl SenderLaw for Sender {
     }
 
     fn check(p: &Params) -> Result<(), Refused> {
-        match p.desired_rate {
-            Some(rate) if rate <= Rate::ZERO => Err((
-                "desired_rate",
-                format!("is {rate}; it must be above 0, or left out for as much as there is"),
-            )),
-            _ => Ok(()),
-        }
+        check_desired(p.desired_rate)
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
@@ -140,29 +123,29 @@ impl SenderLaw for Sender {
             limited: false,
             unused: false,
             no_more: false,
-            negotiation: params.negotiate.then(|| Box::new(Negotiation::new(flow))),
+            negotiation: Negotiation::new(params.negotiate, flow),
         }
     }
 
     #[inline]
     fn report(&self) -> Report {
-        self.negotiation.as_ref().map_or(Report::default(), |negotiation| negotiation.report())
+        self.negotiation.report()
     }
 
     fn on_change(&mut self, change: FlowChange<'_, Params>) {
-        if let (FlowChange::Hops(hops), Some(negotiation)) = (change, &mut self.negotiation) {
-            negotiation.passes(hops);
+        if let FlowChange::Hops(hops) = change {
+            self.negotiation.passes(hops);
         }
     }
 
     #[inline]
     fn cwnd(&self) -> f64 {
-        self.tcp().map_or(self.cwnd, SenderLaw::cwnd)
+        self.negotiation.tcp().map_or(self.cwnd, SenderLaw::cwnd)
     }
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        if self.negotiation.as_mut().is_some_and(|negotiation| negotiation.on_ack(ack, self.cwnd)) {
+        if self.negotiation.on_ack(ack, self.cwnd) {
             return;
         }
         let wanted = self.wanted(ack.srtt.as_secs_f64());
@@ -182,7 +165,8 @@ impl SenderLaw for Sender {
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let Feedback { now, bits, .. } = *feedback;
-        if self.negotiation.as_mut().is_none_or(|negotiation| negotiation.on_answer(now, bits)) {
+        self.negotiation.on_answer(now, bits);
+        if !self.negotiation.asks() {
             return;
         }
         let change = Header::from(*feedback.stamp).feedback_bytes;
@@ -191,22 +175,15 @@ impl SenderLaw for Sender {
     }
 
     fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
-        if let Some(tcp) = self.tcp_mut() {
+        if let Some(tcp) = self.negotiation.tcp_mut() {
             return tcp.on_congestion(now, sign);
         }
-        match sign {
-            Congestion::Loss { flight } | Congestion::Mark { flight } => {
-                let flight = f64::from(flight) * self.packet_bytes;
-                self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet_bytes);
-            }
-            Congestion::Timeout { .. } => self.cwnd = self.packet_bytes,
-            _ => {}
-        }
+        self.cwnd = sign.halve(self.cwnd, self.packet_bytes);
     }
 
     #[inline]
     fn stamp(&self, _: Time, srtt: Time) -> Stamp {
-        if self.tcp().is_some() {
+        if self.negotiation.tcp().is_some() {
             return Stamp::default();
         }
         let rtt_s = srtt.as_secs_f64();
@@ -217,6 +194,6 @@ impl SenderLaw for Sender {
 
     #[inline]
     fn bits(&self) -> u16 {
-        if self.tcp().is_some() { 0 } else { sent(self.no_more) }
+        if self.negotiation.tcp().is_some() { 0 } else { sent(self.no_more) }
     }
 }

@@ -37,8 +37,6 @@
 use super::{Arrival, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
 use crate::units::{Rate, Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::f64::consts::FRAC_PI_2;
 
 /// `alpha` where no bound is known (Katabi 2002, section 5.1, after Kunniyur & Srikant 2001).
@@ -46,39 +44,23 @@ const USUAL_ALPHA: f64 = 0.15;
 /// Share of its window that TCP loses per mark in the paper's model, so that x = sqrt(3/2)/(d sqrt(p)).
 const BETA: f64 = 2.0 / 3.0;
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `gamma`: target utilisation.
-    pub gamma: Ratio,
-    /// `alpha`: how fast the virtual capacity adapts, per second. Default: half of the stability limit for `flows`
-    /// flows with a round trip of `rtt`; 0.15 without `flows`, or if no value is stable.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alpha: Option<f64>,
-    /// `N`: the least number of flows, from which `alpha` follows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub flows: Option<u32>,
-    /// `d`: the longest round trip, from which `alpha` follows if `flows` is given. Default: the longest
-    /// propagation RTT of the flows through the link.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<Time>,
-    /// The virtual buffer, as a share of the buffer.
-    pub virtual_buffer: Ratio,
-    /// Whether ECN-capable packets are marked instead of dropped early.
-    pub ecn: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            gamma: Ratio::new(0.98), // Katabi 2002, section 5.1
-            alpha: None,
-            flows: None,
-            rtt: None,
-            virtual_buffer: Ratio::new(1.0), // 2001, the algorithm: B is the buffer's
-            ecn: true,                       // Katabi 2002, section 5.1
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `gamma`: target utilisation.
+        pub gamma: Ratio = Ratio::new(0.98), // Katabi 2002, section 5.1
+        /// `alpha`: how fast the virtual capacity adapts, per second. Default: half of the stability limit for `flows`
+        /// flows with a round trip of `rtt`; 0.15 without `flows`, or if no value is stable.
+        pub alpha: Option<f64> = None,
+        /// `N`: the least number of flows, from which `alpha` follows.
+        pub flows: Option<u32> = None,
+        /// `d`: the longest round trip, from which `alpha` follows if `flows` is given. Default: the longest
+        /// propagation RTT of the flows through the link.
+        pub rtt: Option<Time> = None,
+        /// The virtual buffer, as a share of the buffer.
+        pub virtual_buffer: Ratio = Ratio::new(1.0), // 2001, the algorithm: B is the buffer's
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        pub ecn: bool = true, // Katabi 2002, section 5.1
     }
 }
 

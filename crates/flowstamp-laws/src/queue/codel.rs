@@ -36,34 +36,23 @@
 use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
 use crate::Refused;
 use crate::units::Time;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Default `interval` (RFC 8289, sections 4.2 and 5.3).
 const USUAL_INTERVAL: Time = Time::from_millis(100);
 /// Intervals after which the last drop rate is forgotten (RFC 8289, section 5.5).
 const MEMORY: u64 = 16;
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Queueing delay that may persist. Default: a twentieth of `interval`, 5 ms for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<Time>,
-    /// How long the delay must be above `target` before the first drop: about the longest RTT of the flows.
-    /// Default: 100 ms, or the longest propagation RTT of the flows through the link if that is below 10 ms or
-    /// above 1 s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Time>,
-    /// Whether ECN-capable packets are marked instead of dropped.
-    pub ecn: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        // ECN as RFC 7567, section 4.2.1, asks of queue laws.
-        Self { target: None, interval: None, ecn: true }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// Queueing delay that may persist. Default: a twentieth of `interval`, 5 ms for 100 ms.
+        pub target: Option<Time> = None,
+        /// How long the delay must be above `target` before the first drop: about the longest RTT of the flows.
+        /// Default: 100 ms, or the longest propagation RTT of the flows through the link if that is below 10 ms or
+        /// above 1 s.
+        pub interval: Option<Time> = None,
+        /// Whether ECN-capable packets are marked instead of dropped.
+        pub ecn: bool = true, // as RFC 7567, section 4.2.1, asks of queue laws
     }
 }
 

@@ -37,8 +37,6 @@
 use super::{Arrival, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
 use crate::units::{Rate, Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Default `interval` (1998, section 4).
@@ -48,44 +46,26 @@ const LEAST_CUT: f64 = 0.75;
 /// Number of flows below which the law forgets none.
 const FEW: usize = 1000;
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Whether this router labels all packets, even if they have a label (true), or none (false). Default: it
-    /// labels packets that have no label.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub edge: Option<bool>,
-    /// `K`: the time over which a flow's rate is averaged. Default: the longest propagation RTT of the flows
-    /// through the link.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Time>,
-    /// `K_alpha`: the time over which the link's rates are averaged. Default: `interval`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub link_interval: Option<Time>,
-    /// `K_c`: how long the link must have been congested, or uncongested, before the fair rate is updated. Default:
-    /// `interval`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<Time>,
-    /// Share of the buffer below which a link that was not congested stays uncongested.
-    pub threshold: Ratio,
-    /// Share by which an overflow lowers the fair rate.
-    pub overflow_cut: Ratio,
-    /// Whether ECN-capable packets are marked instead of dropped, except when the buffer is full.
-    pub ecn: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            edge: None,
-            interval: None,
-            link_interval: None,
-            window: None,
-            threshold: Ratio::new(0.25),    // 1998, section 4: 16 of 64 KB
-            overflow_cut: Ratio::new(0.01), // 1998, section 3.1.3
-            ecn: true,                      // Katabi 2002, section 5.1
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// Whether this router labels all packets, even if they have a label (true), or none (false). Default: it
+        /// labels packets that have no label.
+        pub edge: Option<bool> = None,
+        /// `K`: the time over which a flow's rate is averaged. Default: the longest propagation RTT of the flows
+        /// through the link.
+        pub interval: Option<Time> = None,
+        /// `K_alpha`: the time over which the link's rates are averaged. Default: `interval`.
+        pub link_interval: Option<Time> = None,
+        /// `K_c`: how long the link must have been congested, or uncongested, before the fair rate is updated. Default:
+        /// `interval`.
+        pub window: Option<Time> = None,
+        /// Share of the buffer below which a link that was not congested stays uncongested.
+        pub threshold: Ratio = Ratio::new(0.25), // 1998, section 4: 16 of 64 KB
+        /// Share by which an overflow lowers the fair rate.
+        pub overflow_cut: Ratio = Ratio::new(0.01), // 1998, section 3.1.3
+        /// Whether ECN-capable packets are marked instead of dropped, except when the buffer is full.
+        pub ecn: bool = true, // Katabi 2002, section 5.1
     }
 }
 

@@ -34,60 +34,35 @@ use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant,
 use crate::link::LinkView;
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// The longest round trip for which the controller must be stable. `target`, `interval`, `alpha`, `beta` and
-    /// `threshold` follow from it. Default: 100 ms, or the longest propagation RTT of the flows through the link if
-    /// that is below 10 ms or above 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rtt: Option<Time>,
-    /// Target delay of the classic queue. Default: 0.15 of `max_rtt`, 15 ms for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<Time>,
-    /// `T`: time between two updates. Default: 0.16 of `max_rtt`, 16 ms for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Time>,
-    /// `alpha`: what an update adds to p' for each second of delay above the target. Default: 0.016 s / `max_rtt`,
-    /// 0.16 for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alpha: Option<f64>,
-    /// `beta`: what an update adds to p' for each second by which the delay grew. Default: 0.32 s / `max_rtt`, 3.2
-    /// for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub beta: Option<f64>,
-    /// Middle of the ramp: the delay at which the L4S queue marks a packet with probability 1/2. Default: 0.01 of
-    /// `max_rtt`, 1 ms for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<Time>,
-    /// The ramp's length as a share of `threshold`; at 0 it is a step.
-    pub ramp: Ratio,
-    /// `k`: coupling factor. L4S packets are marked with probability k p', classic packets with p'^2.
-    pub coupling: f64,
-    /// Share of the link that the classic queue always gets.
-    pub classic_share: Ratio,
-    /// Whether classic ECN-capable packets are marked instead of dropped.
-    pub ecn: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            max_rtt: None,
-            target: None,
-            interval: None,
-            alpha: None,
-            beta: None,
-            threshold: None,
-            ramp: Ratio::new(0.4),          // RFC 9332, appendix A.1: 0.8 to 1.2 ms
-            coupling: 2.0,                  // RFC 9332, section 2.1
-            classic_share: Ratio::new(0.1), // Linux
-            ecn: true,
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// The longest round trip for which the controller must be stable. `target`, `interval`, `alpha`, `beta` and
+        /// `threshold` follow from it. Default: 100 ms, or the longest propagation RTT of the flows through the link if
+        /// that is below 10 ms or above 100 ms.
+        pub max_rtt: Option<Time> = None,
+        /// Target delay of the classic queue. Default: 0.15 of `max_rtt`, 15 ms for 100 ms.
+        pub target: Option<Time> = None,
+        /// `T`: time between two updates. Default: 0.16 of `max_rtt`, 16 ms for 100 ms.
+        pub interval: Option<Time> = None,
+        /// `alpha`: what an update adds to p' for each second of delay above the target. Default: 0.016 s / `max_rtt`,
+        /// 0.16 for 100 ms.
+        pub alpha: Option<f64> = None,
+        /// `beta`: what an update adds to p' for each second by which the delay grew. Default: 0.32 s / `max_rtt`, 3.2
+        /// for 100 ms.
+        pub beta: Option<f64> = None,
+        /// Middle of the ramp: the delay at which the L4S queue marks a packet with probability 1/2. Default: 0.01 of
+        /// `max_rtt`, 1 ms for 100 ms.
+        pub threshold: Option<Time> = None,
+        /// The ramp's length as a share of `threshold`; at 0 it is a step.
+        pub ramp: Ratio = Ratio::new(0.4), // RFC 9332, appendix A.1: 0.8 to 1.2 ms
+        /// `k`: coupling factor. L4S packets are marked with probability k p', classic packets with p'^2.
+        pub coupling: f64 = 2.0, // RFC 9332, section 2.1
+        /// Share of the link that the classic queue always gets.
+        pub classic_share: Ratio = Ratio::new(0.1), // Linux
+        /// Whether classic ECN-capable packets are marked instead of dropped.
+        pub ecn: bool = true,
     }
 }
 

@@ -40,43 +40,25 @@ use super::codel::{self, CoDel};
 use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
 use crate::units::{Bytes, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Delay that may persist in a flow's queue. Default: a twentieth of `interval`, 5 ms for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<Time>,
-    /// How long the delay of a flow's queue must be above `target` before the first drop. Default: 100 ms, or the
-    /// longest propagation RTT of the flows through the link if that is below 10 ms or above 1 s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Time>,
-    /// Whether ECN-capable packets are marked instead of dropped.
-    pub ecn: bool,
-    /// Number of queues to which flows are hashed. Several flows may share one.
-    pub flows: u32,
-    /// Bytes that a queue may send in its turn. Default: the scenario's `packet`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quantum: Option<Bytes>,
-    /// Maximum number of packets that the longest queue drops at once when the buffer is full. It drops half of its
-    /// packets, up to this number.
-    pub drop_batch: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            target: None,
-            interval: None,
-            ecn: true,   // RFC 8290, section 5.2.6
-            flows: 1024, // section 5.2.5
-            quantum: None,
-            drop_batch: 64, // section 4.1
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// Delay that may persist in a flow's queue. Default: a twentieth of `interval`, 5 ms for 100 ms.
+        pub target: Option<Time> = None,
+        /// How long the delay of a flow's queue must be above `target` before the first drop. Default: 100 ms, or the
+        /// longest propagation RTT of the flows through the link if that is below 10 ms or above 1 s.
+        pub interval: Option<Time> = None,
+        /// Whether ECN-capable packets are marked instead of dropped.
+        pub ecn: bool = true, // RFC 8290, section 5.2.6
+        /// Number of queues to which flows are hashed. Several flows may share one.
+        pub flows: u32 = 1024, // section 5.2.5
+        /// Bytes that a queue may send in its turn. Default: the scenario's `packet`.
+        pub quantum: Option<Bytes> = None,
+        /// Maximum number of packets that the longest queue drops at once when the buffer is full. It drops half of its
+        /// packets, up to this number.
+        pub drop_batch: u32 = 64, // section 4.1
     }
 }
 

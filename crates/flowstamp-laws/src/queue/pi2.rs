@@ -31,8 +31,6 @@ use super::{Arrival, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
 use crate::link::LinkView;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// RFC 9332, appendix A.1: the longest round trip for the default gains.
@@ -131,46 +129,27 @@ impl Pi {
     }
 }
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// The longest round trip for which the controller must be stable. `target`, `interval`, `alpha` and `beta`
-    /// follow from it. Default: 100 ms, or the longest propagation RTT of the flows through the link if that is
-    /// below 10 ms or above 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rtt: Option<Time>,
-    /// `q0`: target queueing delay. Default: 0.15 of `max_rtt`, 15 ms for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<Time>,
-    /// `T`: time between two updates. Default: 0.16 of `max_rtt`, 16 ms for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Time>,
-    /// `alpha`: what an update adds to p' for each second of delay above the target. Default: 0.016 s / `max_rtt`,
-    /// 0.16 for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alpha: Option<f64>,
-    /// `beta`: what an update adds to p' for each second by which the delay grew. Default: 0.32 s / `max_rtt`, 3.2
-    /// for 100 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub beta: Option<f64>,
-    /// `k`: coupling factor. L4S packets are marked with probability k p', classic packets with p'^2.
-    pub coupling: f64,
-    /// Whether classic ECN-capable packets are marked instead of dropped.
-    pub ecn: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            max_rtt: None,
-            target: None,
-            interval: None,
-            alpha: None,
-            beta: None,
-            coupling: 2.0, // RFC 9332, section 2.1
-            ecn: true,
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// The longest round trip for which the controller must be stable. `target`, `interval`, `alpha` and `beta`
+        /// follow from it. Default: 100 ms, or the longest propagation RTT of the flows through the link if that is
+        /// below 10 ms or above 100 ms.
+        pub max_rtt: Option<Time> = None,
+        /// `q0`: target queueing delay. Default: 0.15 of `max_rtt`, 15 ms for 100 ms.
+        pub target: Option<Time> = None,
+        /// `T`: time between two updates. Default: 0.16 of `max_rtt`, 16 ms for 100 ms.
+        pub interval: Option<Time> = None,
+        /// `alpha`: what an update adds to p' for each second of delay above the target. Default: 0.016 s / `max_rtt`,
+        /// 0.16 for 100 ms.
+        pub alpha: Option<f64> = None,
+        /// `beta`: what an update adds to p' for each second by which the delay grew. Default: 0.32 s / `max_rtt`, 3.2
+        /// for 100 ms.
+        pub beta: Option<f64> = None,
+        /// `k`: coupling factor. L4S packets are marked with probability k p', classic packets with p'^2.
+        pub coupling: f64 = 2.0, // RFC 9332, section 2.1
+        /// Whether classic ECN-capable packets are marked instead of dropped.
+        pub ecn: bool = true,
     }
 }
 

@@ -36,8 +36,6 @@ use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, Verdict};
 use crate::link::LinkView;
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Section 4.2: pairs of a bound on `p` and the divisor of a step below it.
 const STEPS: [(f64, f64); 6] =
@@ -54,51 +52,33 @@ const LARGEST_STEP: f64 = 0.02;
 const NONE_BELOW: f64 = 0.85;
 const SURE_FROM: f64 = 8.5;
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `QDELAY_REF`, q0: target queueing delay. 1us to 1000s.
-    pub target: Time,
-    /// `T_UPDATE`, T: time between two updates of the drop probability. 1us to 1000s.
-    pub interval: Time,
-    /// `MAX_BURST`: time after a queue begins to build during which nothing is dropped early. 0s to 1000s.
-    pub max_burst: Time,
-    /// What an update adds to the drop probability for each second of delay above the target.
-    pub alpha: f64,
-    /// What an update adds to the drop probability for each second by which the delay grew.
-    pub beta: f64,
-    /// Whether ECN-capable packets are marked instead of dropped while the drop probability is below `mark_ecnth`.
-    pub ecn: bool,
-    /// Drop probability from which on ECN-capable packets are dropped like all others.
-    pub mark_ecnth: Ratio,
-    /// Whether a drop probability of 10% or more grows by at most 2 percentage points in an update.
-    pub cap_drop: bool,
-    /// Whether drops are spread. The next one then comes only when the probabilities since the last one add up to
-    /// 0.85, and at the latest when they add up to 8.5.
-    pub derandomize: bool,
-    /// Whether smaller packets are dropped less often, in proportion to their size over the scenario's `packet`.
-    pub bytemode: bool,
-    /// Whether PIE is inactive until a third of the buffer is in use, and again once the delay and the drop
-    /// probability are zero.
-    pub on_off: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            target: Time::from_millis(15),     // section 4.1
-            interval: Time::from_millis(15),   // section 4.2
-            max_burst: Time::from_millis(150), // section 4.4
-            alpha: 0.125,                      // section 4.2
-            beta: 1.25,                        // the same
-            ecn: true,                         // RFC 7567, section 4.2.1
-            mark_ecnth: Ratio::new(0.1),       // section 5.1
-            cap_drop: true,                    // section 5.5, deviation 3
-            derandomize: false,                // section 5.4: an option
-            bytemode: false,                   // as in Linux
-            on_off: false,                     // section 5.3: an option
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `QDELAY_REF`, q0: target queueing delay. 1us to 1000s.
+        pub target: Time = Time::from_millis(15), // section 4.1
+        /// `T_UPDATE`, T: time between two updates of the drop probability. 1us to 1000s.
+        pub interval: Time = Time::from_millis(15), // section 4.2
+        /// `MAX_BURST`: time after a queue begins to build during which nothing is dropped early. 0s to 1000s.
+        pub max_burst: Time = Time::from_millis(150), // section 4.4
+        /// What an update adds to the drop probability for each second of delay above the target.
+        pub alpha: f64 = 0.125, // section 4.2
+        /// What an update adds to the drop probability for each second by which the delay grew.
+        pub beta: f64 = 1.25, // the same
+        /// Whether ECN-capable packets are marked instead of dropped while the drop probability is below `mark_ecnth`.
+        pub ecn: bool = true, // RFC 7567, section 4.2.1
+        /// Drop probability from which on ECN-capable packets are dropped like all others.
+        pub mark_ecnth: Ratio = Ratio::new(0.1), // section 5.1
+        /// Whether a drop probability of 10% or more grows by at most 2 percentage points in an update.
+        pub cap_drop: bool = true, // section 5.5, deviation 3
+        /// Whether drops are spread. The next one then comes only when the probabilities since the last one add up to
+        /// 0.85, and at the latest when they add up to 8.5.
+        pub derandomize: bool = false, // section 5.4: an option
+        /// Whether smaller packets are dropped less often, in proportion to their size over the scenario's `packet`.
+        pub bytemode: bool = false, // as in Linux
+        /// Whether PIE is inactive until a third of the buffer is in use, and again once the delay and the drop
+        /// probability are zero.
+        pub on_off: bool = false, // section 5.3: an option
     }
 }
 

@@ -44,62 +44,42 @@ pub enum Mode {
     Bytes,
 }
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Lower threshold, as a share of the buffer. Below it nothing is marked.
-    pub min_threshold: Ratio,
-    /// Upper threshold, as a share of the buffer. There the probability is `max_p`.
-    pub max_threshold: Ratio,
-    /// Probability at the upper threshold.
-    pub max_p: Ratio,
-    /// Weight of a new sample in the average, at most 1. 0 stands for 1 - exp(-1/C), with C the link's rate in
-    /// packets per second (2001 section 4.2).
-    pub weight: f64,
-    /// Whether the probability rises to 1 between the upper threshold and its double, instead of at once.
-    pub gentle: bool,
-    /// Whether ECN-capable packets are marked instead of dropped early.
-    pub ecn: bool,
-    /// Probability below which ECN-capable packets are marked, and from which on they are dropped. At 1 they are
-    /// always marked (ns-2's `mark_p_`).
-    pub mark_p: Ratio,
-    /// Whether `max_p` adapts so that the average stays in the middle between the thresholds.
-    pub adaptive: bool,
-    /// Target queueing delay (2001 section 4). The lower threshold is half of what the link carries in this time,
-    /// at least 5 packets. The upper threshold is three times the lower. Default: `min_threshold` and
-    /// `max_threshold`.
-    pub target_delay: Option<Time>,
-    /// K: queue in packets above which each arrival is marked, as in DCTCP's switch (Alizadeh 2010, section 3.1).
-    /// It compares the queue itself, not the average. The thresholds, `max_p`, `mark_p`, `weight`, `gentle` and
-    /// `wait` then have no effect.
-    pub step: Option<u32>,
-    /// Whether packets that are not ECN-capable are dropped above K, acks among them (RFC 3168, section 7).
-    /// Otherwise they wait with the others, as in switches whose drop profile is separate from marking.
-    pub step_drops: bool,
-    /// Whether queues are counted in packets or in bytes.
-    pub mode: Mode,
-    /// Whether marks are 1/p to 2/p packets apart instead of up to 1/p (ns-2's `wait_`).
-    pub wait: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            min_threshold: Ratio::new(1.0 / 3.0), // Katabi 2002 section 5.1
-            max_threshold: Ratio::new(2.0 / 3.0), // Katabi 2002 section 5.1
-            max_p: Ratio::new(0.1),               // Floyd, "RED: discussions of setting parameters", 1997
-            weight: 0.002,                        // 1993 section 4.2
-            gentle: true,
-            ecn: true,
-            mark_p: Ratio::new(1.0), // whatever the probability; ns-2 has 0.1
-            adaptive: false,
-            target_delay: None,
-            step: None,
-            step_drops: true, // RFC 3168, section 7
-            mode: Mode::Packets,
-            wait: true, // ns-2 wait_
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// Lower threshold, as a share of the buffer. Below it nothing is marked.
+        pub min_threshold: Ratio = Ratio::new(1.0 / 3.0), // Katabi 2002 section 5.1
+        /// Upper threshold, as a share of the buffer. There the probability is `max_p`.
+        pub max_threshold: Ratio = Ratio::new(2.0 / 3.0), // Katabi 2002 section 5.1
+        /// Probability at the upper threshold.
+        pub max_p: Ratio = Ratio::new(0.1), // Floyd, "RED: discussions of setting parameters", 1997
+        /// Weight of a new sample in the average, at most 1. 0 stands for 1 - exp(-1/C), with C the link's rate in
+        /// packets per second (2001 section 4.2).
+        pub weight: f64 = 0.002, // 1993 section 4.2
+        /// Whether the probability rises to 1 between the upper threshold and its double, instead of at once.
+        pub gentle: bool = true,
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        pub ecn: bool = true,
+        /// Probability below which ECN-capable packets are marked, and from which on they are dropped. At 1 they are
+        /// always marked (ns-2's `mark_p_`).
+        pub mark_p: Ratio = Ratio::new(1.0), // whatever the probability; ns-2 has 0.1
+        /// Whether `max_p` adapts so that the average stays in the middle between the thresholds.
+        pub adaptive: bool = false,
+        /// Target queueing delay (2001 section 4). The lower threshold is half of what the link carries in this time,
+        /// at least 5 packets. The upper threshold is three times the lower. Default: `min_threshold` and
+        /// `max_threshold`.
+        pub target_delay: Option<Time> = None,
+        /// K: queue in packets above which each arrival is marked, as in DCTCP's switch (Alizadeh 2010, section 3.1).
+        /// It compares the queue itself, not the average. The thresholds, `max_p`, `mark_p`, `weight`, `gentle` and
+        /// `wait` then have no effect.
+        pub step: Option<u32> = None,
+        /// Whether packets that are not ECN-capable are dropped above K, acks among them (RFC 3168, section 7).
+        /// Otherwise they wait with the others, as in switches whose drop profile is separate from marking.
+        pub step_drops: bool = true, // RFC 3168, section 7
+        /// Whether queues are counted in packets or in bytes.
+        pub mode: Mode = Mode::Packets,
+        /// Whether marks are 1/p to 2/p packets apart instead of up to 1/p (ns-2's `wait_`).
+        pub wait: bool = true, // ns-2 wait_
     }
 }
 

@@ -28,8 +28,6 @@ use super::{Arrival, Hears, Limit, QueueLaw, QueueView, Verdict};
 use crate::link::LinkView;
 use crate::units::{Rate, Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Default interval in packet transmission times (Katabi 2002, section 5.1).
 const INTERVAL_PACKETS: f64 = 10.0;
@@ -40,35 +38,21 @@ const LONGEST_INTERVAL: Time = Time::from_secs(10);
 /// Upper bound of the price, at which every packet is marked whatever `phi`.
 const MOST_PRICE: f64 = 1e15;
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `gamma`: the step of the price per packet.
-    pub gamma: f64,
-    /// `alpha`: weight of a waiting packet in the price, relative to a packet that arrives above capacity.
-    pub alpha: f64,
-    /// `phi`: the base of the marking probability, above 1.
-    pub phi: f64,
-    /// `b*`: target queue, as a share of the buffer.
-    pub target: Ratio,
-    /// Time between two updates of the price. Default: 10 packet times.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Time>,
-    /// Whether ECN-capable packets are marked instead of dropped early.
-    pub ecn: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            gamma: 0.001,                  // Katabi 2002, section 5.1
-            alpha: 0.1,                    // 2001, simulations; the authors' ns-2 model
-            phi: 1.001,                    // Katabi 2002, section 5.1
-            target: Ratio::new(1.0 / 3.0), // Katabi 2002, section 5.1
-            interval: None,
-            ecn: true, // Katabi 2002, section 5.1
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `gamma`: the step of the price per packet.
+        pub gamma: f64 = 0.001, // Katabi 2002, section 5.1
+        /// `alpha`: weight of a waiting packet in the price, relative to a packet that arrives above capacity.
+        pub alpha: f64 = 0.1, // 2001, simulations; the authors' ns-2 model
+        /// `phi`: the base of the marking probability, above 1.
+        pub phi: f64 = 1.001, // Katabi 2002, section 5.1
+        /// `b*`: target queue, as a share of the buffer.
+        pub target: Ratio = Ratio::new(1.0 / 3.0), // Katabi 2002, section 5.1
+        /// Time between two updates of the price. Default: 10 packet times.
+        pub interval: Option<Time> = None,
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        pub ecn: bool = true, // Katabi 2002, section 5.1
     }
 }
 

@@ -153,10 +153,8 @@ pub struct PolicerParams {
     /// `b`: bytes that may pass at once; at least the scenario's `packet`.
     pub burst: Bytes,
     /// `p`: peak rate at which `burst` may pass; at least `rate`. Default: no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<Rate>,
     /// Bytes that may pass at once at the peak rate. Default: the scenario's `packet`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
     /// Whether ECN-capable packets that do not conform are marked instead of dropped. They take no tokens.
     #[serde(default)]
@@ -233,17 +231,13 @@ pub struct ShaperParams {
     /// `b`: bytes that may leave at once, at the link's rate or the peak rate; at least the scenario's `packet`.
     pub burst: Bytes,
     /// `p`: peak rate at which `burst` may leave; at least `rate`. Default: no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<Rate>,
     /// Bytes that may leave at once at the peak rate. Default: the scenario's `packet`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Bytes>,
     /// Bytes that may wait, in place of the link's `buffer`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Bytes>,
     /// Longest wait of a packet, in place of the link's `buffer`. The queue may hold what leaves in this time from
     /// full buckets. It excludes `limit`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Time>,
 }
 

@@ -63,44 +63,42 @@ use crate::{LongestRtt, Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Constants of the control law.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Gain on spare capacity.
-    pub alpha: f64,
-    /// Gain on the queue.
-    pub beta: f64,
-    /// Target utilisation, above 0 and at most 1.
-    pub eta: f64,
-    /// The longest control interval (MAX_RATE_ESTIMATION_INTERVAL).
-    pub max_interval: Time,
-    /// RTT from which on the router ignores the RTTs of packets (MAX_ALLOWABLE_RTT). Default: 20 s, or three times
-    /// the longest propagation RTT of the flows through the link if that is longer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_allowable_rtt: Option<Time>,
-    /// Limit of an RTT, as a multiple of the mean RTT; at least 1. The mean then weighs RTTs by bytes. Default:
-    /// none, as in the thesis. On Linux 4.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rtt_factor: Option<f64>,
-    /// MTU. `MIN_RATE` is a hundredth of it in an average RTT.
-    pub mtu: Bytes,
-    /// First rate, as a share of the capacity.
-    pub initial_rate: f64,
-    /// Average RTT until a packet carries one. Default: the mean propagation RTT of the flows through the link. If
-    /// that is unknown, it is the first RTT that packets carry.
-    pub initial_rtt: Option<Time>,
-    /// Whether the capacity is known.
-    pub capacity: Capacity,
-    /// With an unknown capacity, the growth of the input that an empty queue asks for, as a share of the input. It
-    /// is the user's value in equation 6.2.
-    pub growth: f64,
-    /// Exponent of alpha-fair sharing; 0 for max-min, the plain law.
-    pub fairness: f64,
-    /// Rate of long flows as a share of the rate of short ones: theta of section 3.6. 1 stands for one class.
-    pub long_share: f64,
-    /// A flow is long once it has sent this much.
-    pub long_after: Bytes,
+crate::params! {
+    /// Constants of the control law.
+    pub struct Params {
+        /// Gain on spare capacity.
+        pub alpha: f64 = 0.4, // section 6.3; app. F: 0.4 to 0.6
+        /// Gain on the queue.
+        pub beta: f64 = 0.5, // section 6.3; app. F: 0.2 to 0.6
+        /// Target utilisation, above 0 and at most 1.
+        pub eta: f64 = 1.0, // chapter 4
+        /// The longest control interval (MAX_RATE_ESTIMATION_INTERVAL).
+        pub max_interval: Time = Time::from_millis(10), // app. F line 13
+        /// RTT from which on the router ignores the RTTs of packets (MAX_ALLOWABLE_RTT). Default: 20 s, or three times
+        /// the longest propagation RTT of the flows through the link if that is longer.
+        pub max_allowable_rtt: Option<Time> = None,
+        /// Limit of an RTT, as a multiple of the mean RTT; at least 1. The mean then weighs RTTs by bytes. Default:
+        /// none, as in the thesis. On Linux 4.
+        pub max_rtt_factor: Option<f64> = None,
+        /// MTU. `MIN_RATE` is a hundredth of it in an average RTT.
+        pub mtu: Bytes = Bytes::new(1000), // the data packet of chapter 4
+        /// First rate, as a share of the capacity.
+        pub initial_rate: f64 = 0.05, // figure 3.9
+        /// Average RTT until a packet carries one. Default: the mean propagation RTT of the flows through the link. If
+        /// that is unknown, it is the first RTT that packets carry.
+        pub initial_rtt: Option<Time> = None,
+        /// Whether the capacity is known.
+        pub capacity: Capacity = Capacity::Known,
+        /// With an unknown capacity, the growth of the input that an empty queue asks for, as a share of the input. It
+        /// is the user's value in equation 6.2.
+        pub growth: f64 = 0.1, // ours: section 6.3.3 leaves it to the user
+        /// Exponent of alpha-fair sharing; 0 for max-min, the plain law.
+        pub fairness: f64 = 0.0,
+        /// Rate of long flows as a share of the rate of short ones: theta of section 3.6. 1 stands for one class.
+        pub long_share: f64 = 1.0,
+        /// A flow is long once it has sent this much.
+        pub long_after: Bytes = Bytes::new(100_000), // ours: section 3.6 leaves the threshold open
+    }
 }
 
 /// Whether a router knows its link's capacity.
@@ -111,27 +109,6 @@ pub enum Capacity {
     Known,
     /// The router uses the queue alone: equation 6.2.
     Unknown,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            alpha: 0.4,                          // section 6.3; app. F: 0.4 to 0.6
-            beta: 0.5,                           // section 6.3; app. F: 0.2 to 0.6
-            eta: 1.0,                            // chapter 4
-            max_interval: Time::from_millis(10), // app. F line 13
-            max_allowable_rtt: None,
-            max_rtt_factor: None,
-            mtu: Bytes::new(1000), // the data packet of chapter 4
-            initial_rate: 0.05,    // figure 3.9
-            initial_rtt: None,
-            capacity: Capacity::Known,
-            growth: 0.1, // ours: section 6.3.3 leaves it to the user
-            fairness: 0.0,
-            long_share: 1.0,
-            long_after: Bytes::new(100_000), // ours: section 3.6 leaves the threshold open
-        }
-    }
 }
 
 /// Default bound from which on the router ignores RTTs: app. F.2.1. The scenario or its paths may raise it.

@@ -51,30 +51,23 @@ use super::header::Header;
 use super::switch::Switch;
 use crate::Refused;
 use crate::sender::{
-    AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowView, Pacing, Probes, Report, SenderLaw, SenderTraits,
+    AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowView, Pacing, Probes, Report, SenderLaw,
+    SenderTraits, check_desired,
 };
 use crate::stamp::Stamp;
 use crate::tcp::Sack;
 use crate::units::{Rate, Time};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
-    pub desired_rate: Option<Rate>,
-    /// Whether the sender switches to TCP if the bottleneck is not an RCP router (section 6.2.2).
-    pub switch: bool,
-    /// Whether at most R rtt and a packet are in flight (R-TCP, section 6.1.1). Otherwise, as in the author's ns-2
-    /// host, only the pace limits the flow, and it sends a probe once an RTT at any R.
-    pub window: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { desired_rate: None, switch: false, window: true }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
+        pub desired_rate: Option<Rate> = None,
+        /// Whether the sender switches to TCP if the bottleneck is not an RCP router (section 6.2.2).
+        pub switch: bool = false,
+        /// Whether at most R rtt and a packet are in flight (R-TCP, section 6.1.1). Otherwise, as in the author's ns-2
+        /// host, only the pace limits the flow, and it sends a probe once an RTT at any R.
+        pub window: bool = true,
     }
 }
 
@@ -140,13 +133,7 @@ impl SenderLaw for Sender {
     }
 
     fn check(p: &Params) -> Result<(), Refused> {
-        match p.desired_rate {
-            Some(rate) if rate <= Rate::ZERO => Err((
-                "desired_rate",
-                format!("is {rate}; it must be above 0, or left out for as much as there is"),
-            )),
-            _ => Ok(()),
-        }
+        check_desired(p.desired_rate)
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {

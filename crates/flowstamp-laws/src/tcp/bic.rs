@@ -29,47 +29,24 @@
 //! 5. The window may grow even when it is not used / it does not grow while the application limits the sender / as in
 //!    `window.rs`, deviation 2.
 
-use super::window::{Growth, Limits, Window};
+use super::window::{Growth, Window, window_params};
 use crate::sender::{Ack, FlowView};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `S_max`: largest growth of the window in a round trip, in packets.
-    pub max_step: f64,
-    /// `S_min`: smallest growth of the window in a round trip of the search, in packets.
-    pub min_step: f64,
-    /// `beta`: the share of the window that a loss takes.
-    pub decrease: Ratio,
-    /// `low_window` in packets. Below this window the law is TCP's.
-    pub low_window: f64,
-    /// Whether the flow gives room to others after losses at smaller and smaller windows.
-    pub fast_convergence: bool,
-    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
-    pub initial_ssthresh: Option<f64>,
-    /// Smallest slow-start threshold in packets.
-    pub min_ssthresh: f64,
-    /// Largest window in packets.
-    pub max_window: Option<f64>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            max_step: 32.0,              // 2004, of its simulations
-            min_step: 0.01,              // 2004, of its simulations
-            decrease: Ratio::new(0.125), // 2004, of its simulations
-            low_window: 14.0,            // 2004, of its simulations
-            fast_convergence: true,      // 2004, pseudocode
-            initial_ssthresh: None,      // RFC 5681 section 3.1: arbitrarily high
-            min_ssthresh: 2.0,           // RFC 5681 eq. 4
-            max_window: None,
-        }
+window_params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `S_max`: largest growth of the window in a round trip, in packets.
+        pub max_step: f64 = 32.0, // 2004, of its simulations
+        /// `S_min`: smallest growth of the window in a round trip of the search, in packets.
+        pub min_step: f64 = 0.01, // 2004, of its simulations
+        /// `beta`: the share of the window that a loss takes.
+        pub decrease: Ratio = Ratio::new(0.125), // 2004, of its simulations
+        /// `low_window` in packets. Below this window the law is TCP's.
+        pub low_window: f64 = 14.0, // 2004, of its simulations
+        /// Whether the flow gives room to others after losses at smaller and smaller windows.
+        pub fast_convergence: bool = true, // 2004, pseudocode
     }
 }
 
@@ -118,14 +95,6 @@ impl Search {
 
 impl Growth for Search {
     type Params = Params;
-
-    fn limits(p: &Params) -> Limits {
-        Limits {
-            initial_ssthresh: p.initial_ssthresh,
-            min_ssthresh: p.min_ssthresh,
-            max_window: p.max_window,
-        }
-    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("max_step", p.max_step, 1e-6, 1e9)?;

@@ -36,7 +36,7 @@
 //! 6. RFC section 4.10 recommends `HyStart++` / slow start ends at `initial_ssthresh` or at a loss / `HyStart++` is a
 //!    law of its own that applies to any TCP.
 
-use super::window::{Growth, Limits, Window};
+use super::window::{Growth, Window, window_params};
 use crate::sender::{Ack, FlowView};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
@@ -65,41 +65,20 @@ impl Variant {
     }
 }
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// The specification: the paper of 2008 or RFC 9438.
-    pub variant: Variant,
-    /// `C` in packets/s^3.
-    pub c: f64,
-    /// `beta`: the share of the window that a loss leaves. Default: the variant's, 0.8 in the paper and 0.7 in the
-    /// RFC.
-    pub beta: Option<Ratio>,
-    /// Whether the flow gives room to others after losses at smaller and smaller windows.
-    pub fast_convergence: bool,
-    /// Whether the window is never less than that of a TCP with this `beta`.
-    pub tcp_friendly: bool,
-    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
-    pub initial_ssthresh: Option<f64>,
-    /// Smallest slow-start threshold in packets.
-    pub min_ssthresh: f64,
-    /// Largest window in packets.
-    pub max_window: Option<f64>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            variant: Variant::Rfc9438,
-            c: 0.4, // 2008 section 3.2; RFC 9438 section 5
-            beta: None,
-            fast_convergence: true, // 2008 algorithm 1; RFC 9438 section 4.7
-            tcp_friendly: true,     // 2008 algorithm 1; RFC 9438 section 4.3
-            initial_ssthresh: None, // RFC 5681 section 3.1: arbitrarily high
-            min_ssthresh: 2.0,      // RFC 5681 eq. 4; RFC 9438 section 4.6
-            max_window: None,
-        }
+window_params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// The specification: the paper of 2008 or RFC 9438.
+        pub variant: Variant = Variant::Rfc9438,
+        /// `C` in packets/s^3.
+        pub c: f64 = 0.4, // 2008 section 3.2; RFC 9438 section 5
+        /// `beta`: the share of the window that a loss leaves. Default: the variant's, 0.8 in the paper and 0.7 in the
+        /// RFC.
+        pub beta: Option<Ratio> = None,
+        /// Whether the flow gives room to others after losses at smaller and smaller windows.
+        pub fast_convergence: bool = true, // 2008 algorithm 1; RFC 9438 section 4.7
+        /// Whether the window is never less than that of a TCP with this `beta`.
+        pub tcp_friendly: bool = true, // 2008 algorithm 1; RFC 9438 section 4.3
     }
 }
 
@@ -202,14 +181,6 @@ impl Curve {
 
 impl Growth for Curve {
     type Params = Params;
-
-    fn limits(p: &Params) -> Limits {
-        Limits {
-            initial_ssthresh: p.initial_ssthresh,
-            min_ssthresh: p.min_ssthresh,
-            max_window: p.max_window,
-        }
-    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("c", p.c, 1e-6, 1e6)?;

@@ -21,41 +21,20 @@
 //! 3. Section 3.3 recommends g = 1/16 and section 4.2 the first alpha 1 / so do we, and the least window is TCP's two
 //!    packets / the paper's incast experiment needs nothing else.
 
-use super::window::{Growth, Limits, Window};
+use super::window::{Growth, Window, window_params};
 use crate::sender::{Ack, Echo, FlowView, SenderTraits};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `g`: the weight of a window's marks in the estimate, above 0.
-    pub g: Ratio,
-    /// `alpha` until the first window has ended.
-    pub initial_alpha: Ratio,
-    /// Whether packets carry the L4S identifier ECT(1) (RFC 9331), for switches with a queue for L4S.
-    pub l4s: bool,
-    /// First slow-start threshold in packets. Default: slow start goes on until the first mark or loss.
-    pub initial_ssthresh: Option<f64>,
-    /// Smallest slow-start threshold in packets.
-    pub min_ssthresh: f64,
-    /// Largest window in packets.
-    pub max_window: Option<f64>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            g: Ratio::new(1.0 / 16.0),      // RFC 8257 section 4.2
-            initial_alpha: Ratio::new(1.0), // RFC 8257 section 4.2
-            l4s: false,                     // RFC 8257 section 3: ECT, as RFC 3168 has it
-            initial_ssthresh: None,         // RFC 5681 section 3.1: arbitrarily high
-            min_ssthresh: 2.0,              // RFC 5681 eq. 4
-            max_window: None,
-        }
+window_params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `g`: the weight of a window's marks in the estimate, above 0.
+        pub g: Ratio = Ratio::new(1.0 / 16.0), // RFC 8257 section 4.2
+        /// `alpha` until the first window has ended.
+        pub initial_alpha: Ratio = Ratio::new(1.0), // RFC 8257 section 4.2
+        /// Whether packets carry the L4S identifier ECT(1) (RFC 9331), for switches with a queue for L4S.
+        pub l4s: bool = false, // RFC 8257 section 3: ECT, as RFC 3168 has it
     }
 }
 
@@ -94,14 +73,6 @@ impl Growth for Marked {
     fn check(p: &Params) -> Result<(), Refused> {
         within("g", p.g.get(), 1e-6, 1.0)?;
         within("initial_alpha", p.initial_alpha.get(), 0.0, 1.0)
-    }
-
-    fn limits(p: &Params) -> Limits {
-        Limits {
-            initial_ssthresh: p.initial_ssthresh,
-            min_ssthresh: p.min_ssthresh,
-            max_window: p.max_window,
-        }
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {

@@ -36,31 +36,19 @@ use crate::sender::{Ack, Congestion, FlowView, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Least window in packets, except after a timeout: RFC 5681 eq. 4.
 const MIN_WINDOW: f64 = 2.0;
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `alpha`: target number of the flow's packets in queues.
-    pub alpha: f64,
-    /// `gamma`: share of the distance to its target that the window covers in a round trip, above 0.
-    pub gamma: Ratio,
-    /// Largest window in packets.
-    pub max_window: Option<f64>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            alpha: 20.0,            // deviation 1
-            gamma: Ratio::new(0.5), // 2006
-            max_window: None,
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `alpha`: target number of the flow's packets in queues.
+        pub alpha: f64 = 20.0, // deviation 1
+        /// `gamma`: share of the distance to its target that the window covers in a round trip, above 0.
+        pub gamma: Ratio = Ratio::new(0.5), // 2006
+        /// Largest window in packets.
+        pub max_window: Option<f64> = None,
     }
 }
 

@@ -29,47 +29,24 @@
 //! 6. The window may grow even when it is not used / it does not grow while the application limits the sender / as in
 //!    `window.rs`, deviation 2.
 
-use super::window::{Growth, Limits, Window};
+use super::window::{Growth, Window, window_params};
 use crate::sender::{Ack, FlowView};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `Low_Window` in packets. Up to this window the law is TCP's.
-    pub low_window: f64,
-    /// `Low_P`: loss rate at which the mean window is `low_window`.
-    pub low_p: f64,
-    /// `High_Window` in packets.
-    pub high_window: f64,
-    /// `High_P`: loss rate at which the mean window is `high_window`.
-    pub high_p: f64,
-    /// `High_Decrease`: the share of the window that a loss takes at `high_window`.
-    pub high_decrease: Ratio,
-    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
-    pub initial_ssthresh: Option<f64>,
-    /// Smallest slow-start threshold in packets.
-    pub min_ssthresh: f64,
-    /// Largest window in packets.
-    pub max_window: Option<f64>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            low_window: 38.0,               // RFC 3649 section 5
-            low_p: 1e-3,                    // RFC 3649 section 5
-            high_window: 83_000.0,          // RFC 3649 section 5: 10 Gb/s, 100 ms, 1500 bytes
-            high_p: 1e-7,                   // RFC 3649 section 5
-            high_decrease: Ratio::new(0.1), // RFC 3649 section 5
-            initial_ssthresh: None,         // RFC 5681 section 3.1: arbitrarily high
-            min_ssthresh: 2.0,              // RFC 5681 eq. 4
-            max_window: None,
-        }
+window_params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `Low_Window` in packets. Up to this window the law is TCP's.
+        pub low_window: f64 = 38.0, // RFC 3649 section 5
+        /// `Low_P`: loss rate at which the mean window is `low_window`.
+        pub low_p: f64 = 1e-3, // RFC 3649 section 5
+        /// `High_Window` in packets.
+        pub high_window: f64 = 83_000.0, // RFC 3649 section 5: 10 Gb/s, 100 ms, 1500 bytes
+        /// `High_P`: loss rate at which the mean window is `high_window`.
+        pub high_p: f64 = 1e-7, // RFC 3649 section 5
+        /// `High_Decrease`: the share of the window that a loss takes at `high_window`.
+        pub high_decrease: Ratio = Ratio::new(0.1), // RFC 3649 section 5
     }
 }
 
@@ -152,14 +129,6 @@ pub struct Table {
 
 impl Growth for Table {
     type Params = Params;
-
-    fn limits(p: &Params) -> Limits {
-        Limits {
-            initial_ssthresh: p.initial_ssthresh,
-            min_ssthresh: p.min_ssthresh,
-            max_window: p.max_window,
-        }
-    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("low_window", p.low_window, 1.0, 1e9)?;

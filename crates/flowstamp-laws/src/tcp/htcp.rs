@@ -33,50 +33,27 @@
 //! 7. The window may grow even when it is not used / it does not grow while the application limits the sender / as in
 //!    `window.rs`, deviation 2.
 
-use super::window::{Growth, Limits, Window};
+use super::window::{Growth, Window, window_params};
 use crate::sender::{Ack, FlowView};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Bounds of `RTT_min / RTT_ref` (deviation 1).
 const SCALING: (f64, f64) = (0.1, 2.0);
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `Delta_L`: time after a loss during which the law is TCP's.
-    pub low_speed_time: Time,
-    /// Smallest share of the window that a loss leaves.
-    pub min_beta: Ratio,
-    /// Largest share of the window that a loss leaves.
-    pub max_beta: Ratio,
-    /// `Delta_B`: relative change of throughput from loss to loss above which a loss leaves `min_beta`.
-    pub throughput_change: Ratio,
-    /// `RTT_ref`: the round-trip time at which `alpha_H` is not scaled. 0 turns scaling off.
-    pub reference_rtt: Time,
-    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
-    pub initial_ssthresh: Option<f64>,
-    /// Smallest slow-start threshold in packets.
-    pub min_ssthresh: f64,
-    /// Largest window in packets.
-    pub max_window: Option<f64>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            low_speed_time: Time::from_secs(1),    // 2004
-            min_beta: Ratio::new(0.5),             // 2004
-            max_beta: Ratio::new(0.8),             // 2004
-            throughput_change: Ratio::new(0.2),    // 2004
-            reference_rtt: Time::from_millis(100), // deviation 1
-            initial_ssthresh: None,                // RFC 5681 section 3.1: arbitrarily high
-            min_ssthresh: 2.0,                     // RFC 5681 eq. 4
-            max_window: None,
-        }
+window_params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `Delta_L`: time after a loss during which the law is TCP's.
+        pub low_speed_time: Time = Time::from_secs(1), // 2004
+        /// Smallest share of the window that a loss leaves.
+        pub min_beta: Ratio = Ratio::new(0.5), // 2004
+        /// Largest share of the window that a loss leaves.
+        pub max_beta: Ratio = Ratio::new(0.8), // 2004
+        /// `Delta_B`: relative change of throughput from loss to loss above which a loss leaves `min_beta`.
+        pub throughput_change: Ratio = Ratio::new(0.2), // 2004
+        /// `RTT_ref`: the round-trip time at which `alpha_H` is not scaled. 0 turns scaling off.
+        pub reference_rtt: Time = Time::from_millis(100), // deviation 1
     }
 }
 
@@ -141,14 +118,6 @@ impl Since {
 
 impl Growth for Since {
     type Params = Params;
-
-    fn limits(p: &Params) -> Limits {
-        Limits {
-            initial_ssthresh: p.initial_ssthresh,
-            min_ssthresh: p.min_ssthresh,
-            max_window: p.max_window,
-        }
-    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("min_beta", p.min_beta.get(), 0.0, 1.0)?;

@@ -10,39 +10,19 @@
 //! [`Reno`], [`NewReno`] and [`Sack`] are this one law; they differ in how the transport repairs losses.
 //! [`super::window`] holds the part that all growth laws share, and its deviations.
 
-use super::window::{Growth, Limits, Window};
+use super::window::{Growth, Window, window_params};
 use crate::sender::{Ack, FlowView, Recovery, SenderTraits};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
 use core::marker::PhantomData;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
-    pub initial_ssthresh: Option<f64>,
-    /// Smallest slow-start threshold in packets.
-    pub min_ssthresh: f64,
-    /// Largest window in packets (ns-2's `window_`; the receiver's window).
-    pub max_window: Option<f64>,
-    /// Packets by which the window grows in each round trip of congestion avoidance.
-    pub increase: f64,
-    /// Share of the window that a loss leaves, from 0 to 1.
-    pub decrease: Ratio,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            initial_ssthresh: None, // RFC 5681 section 3.1: arbitrarily high
-            min_ssthresh: 2.0,      // RFC 5681 eq. 4
-            max_window: None,
-            increase: 1.0,             // RFC 5681 eq. 3
-            decrease: Ratio::new(0.5), // RFC 5681 eq. 4
-        }
+window_params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// Packets by which the window grows in each round trip of congestion avoidance.
+        pub increase: f64 = 1.0, // RFC 5681 eq. 3
+        /// Share of the window that a loss leaves, from 0 to 1.
+        pub decrease: Ratio = Ratio::new(0.5), // RFC 5681 eq. 4
     }
 }
 
@@ -91,14 +71,6 @@ impl<V: Variant> Growth for Additive<V> {
 
     fn traits(_: &Params) -> SenderTraits {
         SenderTraits { recovery: V::RECOVERY, ..SenderTraits::DEFAULT }
-    }
-
-    fn limits(p: &Params) -> Limits {
-        Limits {
-            initial_ssthresh: p.initial_ssthresh,
-            min_ssthresh: p.min_ssthresh,
-            max_window: p.max_window,
-        }
     }
 
     fn check(p: &Params) -> Result<(), Refused> {

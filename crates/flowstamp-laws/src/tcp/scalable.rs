@@ -18,41 +18,20 @@
 //! 3. The window may grow even when it is not used / it does not grow while the application limits the sender / as in
 //!    `window.rs`, deviation 2.
 
-use super::window::{Growth, Limits, Window};
+use super::window::{Growth, Window, window_params};
 use crate::sender::{Ack, FlowView};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `a`: packets by which an ack opens the window.
-    pub increase: f64,
-    /// `b`: the share of the window that a loss takes.
-    pub decrease: Ratio,
-    /// `lwnd` in packets. Up to this window the law is TCP's.
-    pub legacy_window: f64,
-    /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
-    pub initial_ssthresh: Option<f64>,
-    /// Smallest slow-start threshold in packets.
-    pub min_ssthresh: f64,
-    /// Largest window in packets.
-    pub max_window: Option<f64>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            increase: 0.01,              // Kelly 2003
-            decrease: Ratio::new(0.125), // Kelly 2003
-            legacy_window: 16.0,         // Kelly 2003
-            initial_ssthresh: None,      // RFC 5681 section 3.1: arbitrarily high
-            min_ssthresh: 2.0,           // RFC 5681 eq. 4
-            max_window: None,
-        }
+window_params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `a`: packets by which an ack opens the window.
+        pub increase: f64 = 0.01, // Kelly 2003
+        /// `b`: the share of the window that a loss takes.
+        pub decrease: Ratio = Ratio::new(0.125), // Kelly 2003
+        /// `lwnd` in packets. Up to this window the law is TCP's.
+        pub legacy_window: f64 = 16.0, // Kelly 2003
     }
 }
 
@@ -72,14 +51,6 @@ pub struct Shares {
 
 impl Growth for Shares {
     type Params = Params;
-
-    fn limits(p: &Params) -> Limits {
-        Limits {
-            initial_ssthresh: p.initial_ssthresh,
-            min_ssthresh: p.min_ssthresh,
-            max_window: p.max_window,
-        }
-    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("increase", p.increase, 0.0, 1.0)?; // no faster than slow start

@@ -32,10 +32,42 @@ pub struct Limits {
     pub max_window: Option<f64>,
 }
 
+/// Parameters with limits of a window among them.
+pub trait Limited {
+    /// The limits.
+    fn limits(&self) -> Limits;
+}
+
+/// Defines a law's parameters as `crate::params!` does, and adds the limits of its window.
+macro_rules! window_params {
+    ($(#[$about:meta])* pub struct Params { $($own:tt)* }) => {
+        crate::params! {
+            $(#[$about])*
+            pub struct Params {
+                $($own)*
+                /// First slow-start threshold in packets. Default: slow start goes on until the first loss or mark.
+                pub initial_ssthresh: Option<f64> = None, // RFC 5681 section 3.1: arbitrarily high
+                /// Smallest slow-start threshold in packets.
+                pub min_ssthresh: f64 = 2.0, // RFC 5681 eq. 4
+                /// Largest window in packets (ns-2's `window_`; the receiver's window).
+                pub max_window: Option<f64> = None,
+            }
+        }
+
+        impl super::window::Limited for Params {
+            fn limits(&self) -> super::window::Limits {
+                let Self { initial_ssthresh, min_ssthresh, max_window, .. } = *self;
+                super::window::Limits { initial_ssthresh, min_ssthresh, max_window }
+            }
+        }
+    };
+}
+pub(super) use window_params;
+
 /// Defines how a window grows in congestion avoidance and what a loss leaves of it. Windows are in bytes.
 pub trait Growth: Sized {
     /// Parameters that a scenario may set.
-    type Params: Default;
+    type Params: Default + Limited;
 
     /// Static properties of the law with these parameters.
     fn traits(params: &Self::Params) -> SenderTraits {
@@ -50,9 +82,6 @@ pub trait Growth: Sized {
         let _ = params;
         Ok(())
     }
-
-    /// The window limits among the parameters.
-    fn limits(params: &Self::Params) -> Limits;
 
     /// The law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;
@@ -134,7 +163,7 @@ impl<G: Growth> SenderLaw for Window<G> {
 
     fn check(params: &G::Params) -> Result<(), Refused> {
         // Every TCP law is valid for windows of 1 to 10^9 packets.
-        let limits = G::limits(params);
+        let limits = params.limits();
         let given = [("initial_ssthresh", limits.initial_ssthresh), ("max_window", limits.max_window)];
         for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(limits.min_ssthresh))]) {
             within(name, packets.unwrap_or(1.0), 1.0, 1e9)?;
@@ -144,7 +173,7 @@ impl<G: Growth> SenderLaw for Window<G> {
 
     fn new(params: &G::Params, flow: &FlowView) -> Self {
         let packet = f64::from(flow.packet_bytes);
-        let limits = G::limits(params);
+        let limits = params.limits();
         let max_window = limits.max_window.map_or(f32::INFINITY, |w| w.max(1.0) as f32);
         Self {
             cwnd: (flow.initial_window * packet).max(packet).min(f64::from(max_window) * packet),

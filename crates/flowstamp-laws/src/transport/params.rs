@@ -2,66 +2,44 @@
 
 use crate::sender::{Echo, Recovery, SenderTraits};
 use crate::units::Time;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Transport settings of both ends of a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// How losses are repaired. Default: the law's own choice.
-    pub recovery: Option<Recovery>,
-    /// Initial congestion window in packets, at least 1.
-    pub initial_window: f64,
-    /// Whether packets may be marked instead of dropped, and marks are echoed (RFC 3168). Default: the law's own
-    /// choice.
-    pub ecn: Option<bool>,
-    /// How marks are echoed. Default: the law's own choice.
-    pub echo: Option<Echo>,
-    /// Whether only every second packet is acknowledged (RFC 5681 section 4.2).
-    pub delayed_acks: bool,
-    /// Longest delay of an ack. RFC 5681 section 4.2 says at most 500 ms.
-    pub delayed_ack_timeout: Time,
-    /// Smallest retransmission timeout: ns-2's 200 ms. RFC 6298 (2.4) says 1 s.
-    pub min_rto: Time,
-    /// Largest retransmission timeout. Default: 60 s (RFC 6298, 2.5), or twice `initial_rto` or `min_rto` if that
-    /// is longer.
-    pub max_rto: Option<Time>,
-    /// Retransmission timeout before the first sample. Default: 1 s (RFC 6298, 2.1), or 3 R if that is longer. R is
-    /// the path's propagation RTT, if it is known; a first sample of R would give 3 R by (2.2).
-    pub initial_rto: Option<Time>,
-    /// Period of the clock with which the sender measures RTTs and sets its timeout, 1 us to 1 s: the granularity G
-    /// of RFC 6298 (2.3). ns-2's `tcpTick_` is 10 ms, and was 100 ms until March 2002. Default: the clock is exact,
-    /// and G is zero.
-    pub tick: Option<Time>,
-    /// Whether the flow opens with a packet that carries no data, waits for its answer, and ends with such a pair
-    /// too. Default: the law's own choice.
-    pub handshake: Option<bool>,
-    /// Whether the first two duplicate acks each let a new packet leave (RFC 3042; ns-2's `singledup_`).
-    pub limited_transmit: bool,
-    /// Longest random delay before a host sends, drawn uniformly from 0. The host then sends all that may leave, so
-    /// packets keep their order. This is ns-2's `overhead_`, against phase effects (Floyd, Jacobson 1992). At most
-    /// 1 s.
-    pub send_jitter: Time,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            recovery: None,
-            initial_window: 2.0, // RFC 2581 section 3.1; RCP 2007 section 4.1
-            ecn: None,
-            echo: None,
-            delayed_acks: false,
-            delayed_ack_timeout: Time::from_millis(100), // ns-2 interval_
-            min_rto: Time::from_millis(200),             // ns-2 minrto_
-            max_rto: None,
-            initial_rto: None,
-            tick: None,
-            handshake: None,
-            limited_transmit: true,  // ns-2 singledup_
-            send_jitter: Time::ZERO, // ns-2 overhead_
-        }
+crate::params! {
+    /// Transport settings of both ends of a flow.
+    pub struct Params {
+        /// How losses are repaired. Default: the law's own choice.
+        pub recovery: Option<Recovery> = None,
+        /// Initial congestion window in packets, at least 1.
+        pub initial_window: f64 = 2.0, // RFC 2581 section 3.1; RCP 2007 section 4.1
+        /// Whether packets may be marked instead of dropped, and marks are echoed (RFC 3168). Default: the law's own
+        /// choice.
+        pub ecn: Option<bool> = None,
+        /// How marks are echoed. Default: the law's own choice.
+        pub echo: Option<Echo> = None,
+        /// Whether only every second packet is acknowledged (RFC 5681 section 4.2).
+        pub delayed_acks: bool = false,
+        /// Longest delay of an ack. RFC 5681 section 4.2 says at most 500 ms.
+        pub delayed_ack_timeout: Time = Time::from_millis(100), // ns-2 interval_
+        /// Smallest retransmission timeout: ns-2's 200 ms. RFC 6298 (2.4) says 1 s.
+        pub min_rto: Time = Time::from_millis(200), // ns-2 minrto_
+        /// Largest retransmission timeout. Default: 60 s (RFC 6298, 2.5), or twice `initial_rto` or `min_rto` if that
+        /// is longer.
+        pub max_rto: Option<Time> = None,
+        /// Retransmission timeout before the first sample. Default: 1 s (RFC 6298, 2.1), or 3 R if that is longer. R is
+        /// the path's propagation RTT, if it is known; a first sample of R would give 3 R by (2.2).
+        pub initial_rto: Option<Time> = None,
+        /// Period of the clock with which the sender measures RTTs and sets its timeout, 1 us to 1 s: the granularity G
+        /// of RFC 6298 (2.3). ns-2's `tcpTick_` is 10 ms, and was 100 ms until March 2002. Default: the clock is exact,
+        /// and G is zero.
+        pub tick: Option<Time> = None,
+        /// Whether the flow opens with a packet that carries no data, waits for its answer, and ends with such a pair
+        /// too. Default: the law's own choice.
+        pub handshake: Option<bool> = None,
+        /// Whether the first two duplicate acks each let a new packet leave (RFC 3042; ns-2's `singledup_`).
+        pub limited_transmit: bool = true, // ns-2 singledup_
+        /// Longest random delay before a host sends, drawn uniformly from 0. The host then sends all that may leave, so
+        /// packets keep their order. This is ns-2's `overhead_`, against phase effects (Floyd, Jacobson 1992). At most
+        /// 1 s.
+        pub send_jitter: Time = Time::ZERO, // ns-2 overhead_
     }
 }
 

@@ -19,23 +19,15 @@ use crate::units::{Rate, Time};
 use crate::vcp::sender;
 use crate::xcp::edge::in_use;
 use crate::{Open, Refused};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `t_rho`, as VCP's routers and senders have it. Default: 2.5 times the flows' mean RTT; the paper has 200 ms.
-    pub t_rho: Option<Time>,
-    /// Weight of the flow, above 0. Throughputs at one bottleneck are in proportion to it; 1 stands for one VCP
-    /// flow, as in the paper.
-    pub weight: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { t_rho: None, weight: 1.0 } // section VI-D: one VCP flow
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `t_rho`, as VCP's routers and senders have it. Default: 2.5 times the flows' mean RTT; the paper has 200 ms.
+        pub t_rho: Option<Time> = None,
+        /// Weight of the flow, above 0. Throughputs at one bottleneck are in proportion to it; 1 stands for one VCP
+        /// flow, as in the paper.
+        pub weight: f64 = 1.0, // section VI-D: one VCP flow
     }
 }
 

@@ -30,9 +30,7 @@ use crate::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, Router
 use crate::sender::{Ack, Congestion, FlowView, SenderLaw};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::{Ratio, Time};
-use crate::{Open, Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::{Open, Refused, check_times, within};
 
 /// The header: the load factor of the busiest link so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,32 +56,20 @@ impl Header {
     }
 }
 
-/// What a scenario may set of the router.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct RouterParams {
-    /// `t_rho`: time over which a load factor is measured, the same for all routers and senders of a network. Default: 2.5 times
-    /// the flows' mean RTT.
-    pub t_rho: Option<Time>,
-    /// `k_q`: share of the queue that counts as load.
-    pub k_q: f64,
-    /// `gamma`: target utilisation, which `step` then changes.
-    pub gamma: Ratio,
-    /// `U*`: target utilisation of equation 14.
-    pub target: Ratio,
-    /// Step by which `gamma` changes; 0 keeps it constant.
-    pub step: Ratio,
-}
-
-impl Default for RouterParams {
-    fn default() -> Self {
-        Self {
-            t_rho: None,
-            k_q: 0.5,                 // section III-B
-            gamma: Ratio::new(0.98),  // section III-B
-            target: Ratio::new(0.98), // `gamma` as VCP has it
-            step: Ratio::new(0.01),   // section V, eq. 14
-        }
+crate::params! {
+    /// What a scenario may set of the router.
+    pub struct RouterParams {
+        /// `t_rho`: time over which a load factor is measured, the same for all routers and senders of a network. Default: 2.5 times
+        /// the flows' mean RTT.
+        pub t_rho: Option<Time> = None,
+        /// `k_q`: share of the queue that counts as load.
+        pub k_q: f64 = 0.5, // section III-B
+        /// `gamma`: target utilisation, which `step` then changes.
+        pub gamma: Ratio = Ratio::new(0.98), // section III-B
+        /// `U*`: target utilisation of equation 14.
+        pub target: Ratio = Ratio::new(0.98), // `gamma` as VCP has it
+        /// Step by which `gamma` changes; 0 keeps it constant.
+        pub step: Ratio = Ratio::new(0.01), // section V, eq. 14
     }
 }
 
@@ -137,9 +123,7 @@ impl RouterLaw for Router {
     }
 
     fn check(p: &RouterParams) -> Result<(), Refused> {
-        let t_rho = p.t_rho();
-        within("t_rho", t_rho.as_secs_f64(), 1e-9, 1e6)
-            .map_err(|_| ("t_rho", format!("is {t_rho}; it must be 1ns or longer")))?;
+        check_times([("t_rho", p.t_rho)])?;
         within("k_q", p.k_q, 0.0, 100.0)?;
         within("gamma", p.gamma.get(), 0.01, 1.0)?;
         within("target", p.target.get(), 0.01, 1.0)?;
@@ -199,21 +183,15 @@ impl RouterLaw for Router {
     }
 }
 
-/// What a scenario may set of the sender.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `t_rho`, the same for all routers and senders of a network. Default: 2.5 times the flows' mean RTT.
-    pub t_rho: Option<Time>,
-    /// `kappa`: gain of the multiplicative increase and decrease; stable up to a half.
-    pub kappa: f64,
-    /// `alpha`: packets that a round trip of `t_rho` adds.
-    pub alpha: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { t_rho: None, kappa: 0.25, alpha: 1.0 } // section III-C
+crate::params! {
+    /// What a scenario may set of the sender.
+    pub struct Params {
+        /// `t_rho`, the same for all routers and senders of a network. Default: 2.5 times the flows' mean RTT.
+        pub t_rho: Option<Time> = None,
+        /// `kappa`: gain of the multiplicative increase and decrease; stable up to a half.
+        pub kappa: f64 = 0.25, // section III-C
+        /// `alpha`: packets that a round trip of `t_rho` adds.
+        pub alpha: f64 = 1.0, // section III-C
     }
 }
 
@@ -233,10 +211,7 @@ impl SenderLaw for Sender {
     type Params = Params;
 
     fn check(p: &Params) -> Result<(), Refused> {
-        if let Some(t_rho) = p.t_rho {
-            within("t_rho", t_rho.as_secs_f64(), 1e-9, 1e6)
-                .map_err(|_| ("t_rho", format!("is {t_rho}; it must be 1ns or longer")))?;
-        }
+        check_times([("t_rho", p.t_rho)])?;
         within("kappa", p.kappa, 1e-6, 100.0)?;
         within("alpha", p.alpha, 0.0, 1e6)
     }
@@ -273,14 +248,7 @@ impl SenderLaw for Sender {
     }
 
     fn on_congestion(&mut self, _: Time, sign: Congestion<'_>) {
-        match sign {
-            Congestion::Loss { flight } | Congestion::Mark { flight } => {
-                let flight = f64::from(flight) * self.packet;
-                self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet);
-            }
-            Congestion::Timeout { .. } => self.cwnd = self.packet,
-            _ => {}
-        }
+        self.cwnd = sign.halve(self.cwnd, self.packet);
     }
 
     fn stamp(&self, _: Time, _: Time) -> Stamp {

@@ -39,48 +39,30 @@ use crate::router::{
     LinkChange, LinkView, MAX_TIMERS, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView,
 };
 use crate::units::{Ratio, Time};
-use crate::{Open, Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::{Open, Refused, check_times, within};
 
-/// Constants of the law (table I).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `t_rho`: time over which a load factor is measured, the same for all routers and senders of a network. Default: 2.5 times
-    /// the flows' mean RTT; the paper has 200 ms.
-    pub t_rho: Option<Time>,
-    /// `t_q`: time between samples of the queue. Default: a twentieth of `t_rho`.
-    pub t_q: Option<Time>,
-    /// `k_q`: share of the queue that counts as load.
-    pub k_q: f64,
-    /// `gamma`: target utilisation.
-    pub gamma: Ratio,
-    /// `a`: weight of a sample of the queue, above 0.
-    pub queue_weight: Ratio,
-    /// Whether the router signals overload with a probability instead of always.
-    pub tcp_friendly: bool,
-    /// With `tcp_friendly`, the queue, as a share of the buffer, at which the probability begins to rise.
-    pub red_min: Ratio,
-    /// With `tcp_friendly`, the queue, as a share of the buffer, at which the probability is `red_max_p`.
-    pub red_max: Ratio,
-    /// With `tcp_friendly`, the probability at a queue of `red_max`.
-    pub red_max_p: Ratio,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            t_rho: None,
-            t_q: None,
-            k_q: 0.5,                        // section III-B
-            gamma: Ratio::new(0.98),         // section III-B
-            queue_weight: Ratio::new(0.125), // deviation 3
-            tcp_friendly: false,
-            red_min: Ratio::new(1.0 / 3.0), // deviation 3
-            red_max: Ratio::new(2.0 / 3.0),
-            red_max_p: Ratio::new(0.1),
-        }
+crate::params! {
+    /// Constants of the law (table I).
+    pub struct Params {
+        /// `t_rho`: time over which a load factor is measured, the same for all routers and senders of a network. Default: 2.5 times
+        /// the flows' mean RTT; the paper has 200 ms.
+        pub t_rho: Option<Time> = None,
+        /// `t_q`: time between samples of the queue. Default: a twentieth of `t_rho`.
+        pub t_q: Option<Time> = None,
+        /// `k_q`: share of the queue that counts as load.
+        pub k_q: f64 = 0.5, // section III-B
+        /// `gamma`: target utilisation.
+        pub gamma: Ratio = Ratio::new(0.98), // section III-B
+        /// `a`: weight of a sample of the queue, above 0.
+        pub queue_weight: Ratio = Ratio::new(0.125), // deviation 3
+        /// Whether the router signals overload with a probability instead of always.
+        pub tcp_friendly: bool = false,
+        /// With `tcp_friendly`, the queue, as a share of the buffer, at which the probability begins to rise.
+        pub red_min: Ratio = Ratio::new(1.0 / 3.0), // deviation 3
+        /// With `tcp_friendly`, the queue, as a share of the buffer, at which the probability is `red_max_p`.
+        pub red_max: Ratio = Ratio::new(2.0 / 3.0),
+        /// With `tcp_friendly`, the probability at a queue of `red_max`.
+        pub red_max_p: Ratio = Ratio::new(0.1),
     }
 }
 
@@ -180,10 +162,7 @@ impl RouterLaw for Router {
     }
 
     fn check(p: &Params) -> Result<(), Refused> {
-        for (name, time) in [("t_rho", p.t_rho()), ("t_q", p.t_q())] {
-            within(name, time.as_secs_f64(), 1e-9, 1e6)
-                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
-        }
+        check_times([("t_rho", Some(p.t_rho())), ("t_q", Some(p.t_q()))])?;
         if p.t_q() > p.t_rho() {
             return Err(("t_q", format!("is {}; it must be at most t_rho, {}", p.t_q(), p.t_rho())));
         }

@@ -37,60 +37,41 @@ use super::{T_RHO, TRANSITION, growth, scaled_growth};
 use crate::sender::{Ack, Congestion, FlowView, Recovery, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
 use crate::units::{Ratio, Time};
-use crate::{Open, Refused, within};
+use crate::{Open, Refused, check_times, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a scenario may set (table I).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `t_rho`: time over which routers measure a load factor, the same for all routers and senders of a network. Default: 2.5
-    /// times the flows' mean RTT; the paper has 200 ms.
-    pub t_rho: Option<Time>,
-    /// `kappa`: gain of the multiplicative increase, above 0.
-    pub kappa: f64,
-    /// `alpha`: packets that the additive increase adds in a round trip of `ai_base`.
-    pub alpha: f64,
-    /// `beta`: share of the window that a cut leaves.
-    pub beta: Ratio,
-    /// Weight of the flow, above 0. Throughputs at one bottleneck are in proportion to it (section IV-D).
-    pub weight: f64,
-    /// Limit of the multiplicative increase in a round trip: the increase of this many `t_rho`.
-    pub mi_limit: f64,
-    /// The RTT at which the additive increase is `alpha`. Default: `t_rho` (equation 8); the authors' code has 100 ms.
-    pub ai_base: Option<Time>,
-    /// RTT, as a multiple of `ai_base`, below which the additive increase is proportional to the RTT instead of to
-    /// its square. The authors' code has 0.2.
-    pub ai_square_from: f64,
-    /// RTT, as a multiple of `ai_base`, above which the additive increase is proportional to the RTT instead of to
-    /// its square. The authors' code has 5.
-    pub ai_square_to: f64,
-    /// Maximum number of packets that the additive increase adds in a round trip.
-    pub ai_most: f64,
-    /// Largest share of the window that the additive increase adds in a round trip.
-    pub ai_limiter: Limiter,
-    /// Whether the flow follows general AIMD without scaling, so that TCP flows get their share (section VI-C).
-    /// `weight` still counts.
-    pub tcp_friendly: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            t_rho: None,
-            kappa: 0.25,             // section III-C
-            alpha: 1.0,              // section III-C
-            beta: Ratio::new(0.875), // section III-B
-            weight: 1.0,
-            mi_limit: 2.5, // the authors' code
-            ai_base: None, // equation 8
-            ai_square_from: 0.0,
-            ai_square_to: 1e9,
-            ai_most: 1e9,
-            ai_limiter: Limiter::Tenth,
-            tcp_friendly: false,
-        }
+crate::params! {
+    /// What a scenario may set (table I).
+    pub struct Params {
+        /// `t_rho`: time over which routers measure a load factor, the same for all routers and senders of a network. Default: 2.5
+        /// times the flows' mean RTT; the paper has 200 ms.
+        pub t_rho: Option<Time> = None,
+        /// `kappa`: gain of the multiplicative increase, above 0.
+        pub kappa: f64 = 0.25, // section III-C
+        /// `alpha`: packets that the additive increase adds in a round trip of `ai_base`.
+        pub alpha: f64 = 1.0, // section III-C
+        /// `beta`: share of the window that a cut leaves.
+        pub beta: Ratio = Ratio::new(0.875), // section III-B
+        /// Weight of the flow, above 0. Throughputs at one bottleneck are in proportion to it (section IV-D).
+        pub weight: f64 = 1.0,
+        /// Limit of the multiplicative increase in a round trip: the increase of this many `t_rho`.
+        pub mi_limit: f64 = 2.5, // the authors' code
+        /// The RTT at which the additive increase is `alpha`. Default: `t_rho` (equation 8); the authors' code has 100 ms.
+        pub ai_base: Option<Time> = None, // equation 8
+        /// RTT, as a multiple of `ai_base`, below which the additive increase is proportional to the RTT instead of to
+        /// its square. The authors' code has 0.2.
+        pub ai_square_from: f64 = 0.0,
+        /// RTT, as a multiple of `ai_base`, above which the additive increase is proportional to the RTT instead of to
+        /// its square. The authors' code has 5.
+        pub ai_square_to: f64 = 1e9,
+        /// Maximum number of packets that the additive increase adds in a round trip.
+        pub ai_most: f64 = 1e9,
+        /// Largest share of the window that the additive increase adds in a round trip.
+        pub ai_limiter: Limiter = Limiter::Tenth,
+        /// Whether the flow follows general AIMD without scaling, so that TCP flows get their share (section VI-C).
+        /// `weight` still counts.
+        pub tcp_friendly: bool = false,
     }
 }
 
@@ -180,11 +161,7 @@ impl SenderLaw for Sender {
     }
 
     fn check(p: &Params) -> Result<(), Refused> {
-        for (name, time) in [("t_rho", p.t_rho), ("ai_base", p.ai_base)] {
-            let Some(time) = time else { continue };
-            within(name, time.as_secs_f64(), 1e-9, 1e6)
-                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
-        }
+        check_times([("t_rho", p.t_rho), ("ai_base", p.ai_base)])?;
         within("kappa", p.kappa, 1e-6, 100.0)?;
         within("alpha", p.alpha, 0.0, 1e6)?;
         within("beta", p.beta.get(), 0.0, 1.0)?;
@@ -250,13 +227,9 @@ impl SenderLaw for Sender {
     }
 
     fn on_congestion(&mut self, _: Time, sign: Congestion<'_>) {
-        match sign {
-            Congestion::Loss { flight } => {
-                let flight = f64::from(flight) * self.packet;
-                self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet);
-            }
-            Congestion::Timeout { .. } => self.cwnd = self.packet,
-            _ => {} // the code tells more than a mark
+        // The code tells more than a mark.
+        if !matches!(sign, Congestion::Mark { .. }) {
+            self.cwnd = sign.halve(self.cwnd, self.packet);
         }
     }
 

@@ -45,12 +45,12 @@
 //! 6. The paper has a `beta` of 0.2263, Katabi 2002 of 0.226 / 0.2263 / `chi` follows from it.
 
 use super::header::Encoding;
-use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight, check_times};
+use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight};
 use crate::negotiation;
 use crate::queue::Limit;
 use crate::router::{Gains, LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView};
 use crate::units::{Bytes, QueueLength, Time};
-use crate::{Open, Refused, within};
+use crate::{Open, Refused, check_times, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,77 +65,49 @@ pub enum Detection {
     Counter,
 }
 
-/// Constants of the control law.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Gain on the queue's rate of growth.
-    pub alpha: f64,
-    /// Gain on the queue's distance from `kappa`.
-    pub beta: f64,
-    /// Share of the traffic that is shuffled every average RTT.
-    pub gamma: f64,
-    /// Length of the queue at equilibrium, above 0, in packets (`3pkt`) or in bytes (`4kB`). The whole law then
-    /// counts in that unit. Use twice as much for twice as many stations.
-    pub kappa: QueueLength,
-    /// `Qmax`: the largest queue. Default: the link's buffer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub q_max: Option<Bytes>,
-    /// `chi`: the share of `Qmax` that an under-used link hands out in an interval. Default: 1 / (5 - alpha -
-    /// beta), the largest value for which figure 4's bound holds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chi: Option<f64>,
-    /// How the router detects under-use.
-    pub detection: Detection,
-    /// `n`: intervals without a queue after which the link is under-used; at least pi alpha / beta.
-    pub n: f64,
-    /// `tau`: the share of `kappa` below which the average queue means under-use. Default: (1 - weight)^n.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tau: Option<f64>,
-    /// The weight of the newest interval in the average queue. Default: 0.25.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weight: Option<f64>,
-    /// The first control interval, in which the router knows nothing and gives nothing. Default: the mean
-    /// propagation RTT of the flows through the link. If that is unknown, the interval lasts until packets carry an
-    /// RTT.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_interval: Option<Time>,
-    /// The shortest control interval.
-    pub min_interval: Time,
-    /// Largest RTT; longer RTTs count as this one. Default: 4 s, or three times the longest propagation RTT of the
-    /// flows through the link if that is longer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rtt: Option<Time>,
-    /// Limit of a packet's weight per byte, as a multiple of the last interval's mean; at least 1. It applies to
-    /// all averages and to the feedback. Default: none, as in the paper, so packets weigh what their senders say.
-    /// On Linux 16.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_weight: Option<f64>,
+crate::params! {
+    /// Constants of the control law.
+    pub struct Params {
+        /// Gain on the queue's rate of growth.
+        pub alpha: f64 = 0.4, // Abrantes 2006, section 2.1
+        /// Gain on the queue's distance from `kappa`.
+        pub beta: f64 = 0.2263, // Abrantes 2006, section 2.1: deviation 6
+        /// Share of the traffic that is shuffled every average RTT.
+        pub gamma: f64 = 0.1, // Abrantes 2006, section 2.1
+        /// Length of the queue at equilibrium, above 0, in packets (`3pkt`) or in bytes (`4kB`). The whole law then
+        /// counts in that unit. Use twice as much for twice as many stations.
+        pub kappa: QueueLength = QueueLength::Packets(3.0), // Abrantes 2006, section 4.2.1
+        /// `Qmax`: the largest queue. Default: the link's buffer.
+        pub q_max: Option<Bytes> = None,
+        /// `chi`: the share of `Qmax` that an under-used link hands out in an interval. Default: 1 / (5 - alpha -
+        /// beta), the largest value for which figure 4's bound holds.
+        pub chi: Option<f64> = None,
+        /// How the router detects under-use.
+        pub detection: Detection = Detection::Average,
+        /// `n`: intervals without a queue after which the link is under-used; at least pi alpha / beta.
+        pub n: f64 = 6.0, // Abrantes 2006, section 3.1
+        /// `tau`: the share of `kappa` below which the average queue means under-use. Default: (1 - weight)^n.
+        pub tau: Option<f64> = None,
+        /// The weight of the newest interval in the average queue. Default: 0.25.
+        pub weight: Option<f64> = None,
+        /// The first control interval, in which the router knows nothing and gives nothing. Default: the mean
+        /// propagation RTT of the flows through the link. If that is unknown, the interval lasts until packets carry an
+        /// RTT.
+        pub initial_interval: Option<Time> = None,
+        /// The shortest control interval.
+        pub min_interval: Time = Time::from_micros(10), // XCP's deviation 9
+        /// Largest RTT; longer RTTs count as this one. Default: 4 s, or three times the longest propagation RTT of the
+        /// flows through the link if that is longer.
+        pub max_rtt: Option<Time> = None,
+        /// Limit of a packet's weight per byte, as a multiple of the last interval's mean; at least 1. It applies to
+        /// all averages and to the feedback. Default: none, as in the paper, so packets weigh what their senders say.
+        /// On Linux 16.
+        pub max_weight: Option<f64> = None,
+    }
 }
 
 /// Abrantes 2006, eq. 10.
 const WEIGHT: f64 = 0.25;
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            alpha: 0.4,                       // Abrantes 2006, section 2.1
-            beta: 0.2263,                     // Abrantes 2006, section 2.1: deviation 6
-            gamma: 0.1,                       // Abrantes 2006, section 2.1
-            kappa: QueueLength::Packets(3.0), // Abrantes 2006, section 4.2.1
-            q_max: None,
-            chi: None,
-            detection: Detection::Average,
-            n: 6.0, // Abrantes 2006, section 3.1
-            tau: None,
-            weight: None,
-            initial_interval: None,
-            min_interval: Time::from_micros(10), // XCP's deviation 9
-            max_rtt: None,
-            max_weight: None,
-        }
-    }
-}
 
 impl Params {
     fn max_rtt(&self) -> Time {

@@ -33,8 +33,6 @@ use crate::sender::{
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Open, Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Mask of the bits that hold the number of micro-flows for which a packet stands.
 pub const MICRO_FLOWS: u16 = 0xff;
@@ -48,13 +46,13 @@ pub fn in_use(carried: f64, window: f64, packet_bytes: f64) -> bool {
     carried + packet_bytes >= IN_USE * window
 }
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Number of micro-flows, 1 to 255. Throughputs of macro-flows at one bottleneck are in proportion to it.
-    /// Default: the number of the scenario's flows that take the governed link.
-    pub flows: Option<u32>,
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// Number of micro-flows, 1 to 255. Throughputs of macro-flows at one bottleneck are in proportion to it.
+        /// Default: the number of the scenario's flows that take the governed link.
+        pub flows: Option<u32> = None,
+    }
 }
 
 /// The window of one macro-flow.

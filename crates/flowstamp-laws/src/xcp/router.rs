@@ -63,7 +63,7 @@
 //!     it is what keeps starts from overflowing it.
 
 use super::header::Encoding;
-use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight, check_times};
+use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight};
 use crate::negotiation;
 use crate::queue::Limit;
 use crate::router::{
@@ -71,60 +71,38 @@ use crate::router::{
     RouterView,
 };
 use crate::units::Time;
-use crate::{Open, Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::{Open, Refused, check_times, within};
 
-/// Constants of the control law.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Gain on spare bandwidth. Stable for 0 < alpha < pi / (4 sqrt 2) (theorem 1).
-    pub alpha: f64,
-    /// Gain on the persistent queue. Theorem 1 asks for alpha^2 sqrt 2.
-    pub beta: f64,
-    /// Share of the traffic that is shuffled every average RTT.
-    pub gamma: f64,
-    /// The first control interval, in which the router knows nothing and gives nothing. Default: the mean
-    /// propagation RTT of the flows through the link. If that is unknown, the interval lasts until packets carry an
-    /// RTT.
-    pub initial_interval: Option<Time>,
-    /// The shortest control interval.
-    pub min_interval: Time,
-    /// Largest RTT; longer RTTs count as this one. Default: 4 s, or three times the longest propagation RTT of the
-    /// flows through the link if that is longer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rtt: Option<Time>,
-    /// Time over which the least queue counts as persistent, in propagation delays; above 0. The paper has 1. The
-    /// authors' ns-2 model and the Internet-Draft have 0.5, which counts more of a burst as persistent.
-    pub queue_window: f64,
-    /// Shortest time over which the persistent queue is measured.
-    pub min_queue_interval: Time,
-    /// Limit of a packet's weight per byte, as a multiple of the last interval's mean; at least 1. It applies to
-    /// all averages and to the feedback. Default: none, as in the paper, so packets weigh what their senders say.
-    /// On Linux 16.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_weight: Option<f64>,
-    /// Limit of an interval's increases: the room that this share of the buffer has beside the queue; above 0, at most 1. Default: none, as in
-    /// the paper. The authors' ns-2 code of January 2002 takes 0.6.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_fill: Option<f64>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            alpha: 0.4,  // Katabi 2002, section 3.5.1
-            beta: 0.226, // Katabi 2002, section 3.5.1
-            gamma: 0.1,  // Katabi 2002, section 3.5.2
-            initial_interval: None,
-            min_interval: Time::from_micros(10), // ours: deviation 9
-            max_rtt: None,
-            queue_window: 1.0,                         // Katabi 2002, section 3.5.1
-            min_queue_interval: Time::from_micros(10), // ours: deviation 9
-            max_weight: None,
-            max_fill: None,
-        }
+crate::params! {
+    /// Constants of the control law.
+    pub struct Params {
+        /// Gain on spare bandwidth. Stable for 0 < alpha < pi / (4 sqrt 2) (theorem 1).
+        pub alpha: f64 = 0.4, // Katabi 2002, section 3.5.1
+        /// Gain on the persistent queue. Theorem 1 asks for alpha^2 sqrt 2.
+        pub beta: f64 = 0.226, // Katabi 2002, section 3.5.1
+        /// Share of the traffic that is shuffled every average RTT.
+        pub gamma: f64 = 0.1, // Katabi 2002, section 3.5.2
+        /// The first control interval, in which the router knows nothing and gives nothing. Default: the mean
+        /// propagation RTT of the flows through the link. If that is unknown, the interval lasts until packets carry an
+        /// RTT.
+        pub initial_interval: Option<Time> = None,
+        /// The shortest control interval.
+        pub min_interval: Time = Time::from_micros(10), // ours: deviation 9
+        /// Largest RTT; longer RTTs count as this one. Default: 4 s, or three times the longest propagation RTT of the
+        /// flows through the link if that is longer.
+        pub max_rtt: Option<Time> = None,
+        /// Time over which the least queue counts as persistent, in propagation delays; above 0. The paper has 1. The
+        /// authors' ns-2 model and the Internet-Draft have 0.5, which counts more of a burst as persistent.
+        pub queue_window: f64 = 1.0, // Katabi 2002, section 3.5.1
+        /// Shortest time over which the persistent queue is measured.
+        pub min_queue_interval: Time = Time::from_micros(10), // ours: deviation 9
+        /// Limit of a packet's weight per byte, as a multiple of the last interval's mean; at least 1. It applies to
+        /// all averages and to the feedback. Default: none, as in the paper, so packets weigh what their senders say.
+        /// On Linux 16.
+        pub max_weight: Option<f64> = None,
+        /// Limit of an interval's increases: the room that this share of the buffer has beside the queue; above 0, at most 1. Default: none, as in
+        /// the paper. The authors' ns-2 code of January 2002 takes 0.6.
+        pub max_fill: Option<f64> = None,
     }
 }
 

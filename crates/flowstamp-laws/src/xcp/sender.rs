@@ -39,7 +39,6 @@ use crate::sender::{
     SenderLaw, SenderTraits,
 };
 use crate::stamp::Stamp;
-use crate::tcp::Sack;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
 use core::marker::PhantomData;
@@ -57,34 +56,22 @@ pub enum StampedWindow {
     Exact,
 }
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Price per unit time (section 6): throughputs at one bottleneck are in proportion to it. Above 0.
-    pub price: f64,
-    /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
-    pub desired_rate: Option<Rate>,
-    /// Whether the sender first asks receiver and routers for XCP, and becomes a TCP if one of them does not know
-    /// it (section 8.2).
-    pub negotiate: bool,
-    /// The window that the header states: `"in-use"` for the whole packets that may be sent, `"exact"` for the
-    /// window with its fraction.
-    pub stamped_window: StampedWindow,
-    /// Whether packets leave evenly, at `cwnd / srtt` (Aggarwal, Savage and Anderson 2000, "Understanding the
-    /// performance of TCP pacing"). Otherwise they leave as soon as the window allows, as in the paper.
-    pub pacing: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            price: 1.0,
-            desired_rate: None,
-            negotiate: false,
-            stamped_window: StampedWindow::InUse,
-            pacing: false,
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// Price per unit time (section 6): throughputs at one bottleneck are in proportion to it. Above 0.
+        pub price: f64 = 1.0,
+        /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
+        pub desired_rate: Option<Rate> = None,
+        /// Whether the sender first asks receiver and routers for XCP, and becomes a TCP if one of them does not know
+        /// it (section 8.2).
+        pub negotiate: bool = false,
+        /// The window that the header states: `"in-use"` for the whole packets that may be sent, `"exact"` for the
+        /// window with its fraction.
+        pub stamped_window: StampedWindow = StampedWindow::InUse,
+        /// Whether packets leave evenly, at `cwnd / srtt` (Aggarwal, Savage and Anderson 2000, "Understanding the
+        /// performance of TCP pacing"). Otherwise they leave as soon as the window allows, as in the paper.
+        pub pacing: bool = false,
     }
 }
 
@@ -111,19 +98,11 @@ pub struct Sender<E> {
     /// Smoothed RTT in seconds, kept for pacing; zero without pacing or before the first ack.
     srtt_s: f64,
     pacing: bool,
-    negotiation: Option<Box<Negotiation>>, // few flows have one
+    negotiation: Negotiation,
     encoding: PhantomData<E>,
 }
 
 impl<E> Sender<E> {
-    fn tcp(&self) -> Option<&Sack> {
-        self.negotiation.as_ref()?.tcp()
-    }
-
-    fn tcp_mut(&mut self) -> Option<&mut Sack> {
-        self.negotiation.as_mut()?.tcp_mut()
-    }
-
     /// The window that headers carry, bytes.
     #[inline]
     pub(crate) fn stamped_window(&self) -> f64 {
@@ -166,37 +145,37 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             stamped_window: params.stamped_window,
             srtt_s: 0.0,
             pacing: params.pacing,
-            negotiation: params.negotiate.then(|| Box::new(Negotiation::new(flow))),
+            negotiation: Negotiation::new(params.negotiate, flow),
             encoding: PhantomData,
         }
     }
 
     #[inline]
     fn report(&self) -> Report {
-        self.negotiation.as_ref().map_or(Report::default(), |negotiation| negotiation.report())
+        self.negotiation.report()
     }
 
     fn on_change(&mut self, change: FlowChange<'_, Params>) {
-        if let (FlowChange::Hops(hops), Some(negotiation)) = (change, &mut self.negotiation) {
-            negotiation.passes(hops);
+        if let FlowChange::Hops(hops) = change {
+            self.negotiation.passes(hops);
         }
     }
 
     #[inline]
     fn cwnd(&self) -> f64 {
-        self.tcp().map_or(self.cwnd, SenderLaw::cwnd)
+        self.negotiation.tcp().map_or(self.cwnd, SenderLaw::cwnd)
     }
 
     #[inline]
     fn pacing(&self) -> Option<Pacing> {
         // The first window leaves unpaced: without an RTT no pace follows from it.
-        (self.srtt_s > 0.0 && self.tcp().is_none())
+        (self.srtt_s > 0.0 && self.negotiation.tcp().is_none())
             .then(|| Rate::from_bytes_per_sec(self.cwnd / self.srtt_s).into())
     }
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        if self.negotiation.as_mut().is_some_and(|negotiation| negotiation.on_ack(ack, self.cwnd)) {
+        if self.negotiation.on_ack(ack, self.cwnd) {
             return;
         }
         let rtt_s = ack.srtt.as_secs_f64();
@@ -217,28 +196,19 @@ impl<E: Encoding> SenderLaw for Sender<E> {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        if let Some(negotiation) = &mut self.negotiation {
-            negotiation.on_answer(feedback.now, feedback.bits);
-        }
+        self.negotiation.on_answer(feedback.now, feedback.bits);
     }
 
     fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
-        if let Some(tcp) = self.tcp_mut() {
+        if let Some(tcp) = self.negotiation.tcp_mut() {
             return tcp.on_congestion(now, sign);
         }
-        match sign {
-            Congestion::Loss { flight } | Congestion::Mark { flight } => {
-                let flight = f64::from(flight) * self.packet_bytes;
-                self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet_bytes);
-            }
-            Congestion::Timeout { .. } => self.cwnd = self.packet_bytes,
-            _ => {}
-        }
+        self.cwnd = sign.halve(self.cwnd, self.packet_bytes);
     }
 
     #[inline]
     fn stamp(&self, _: Time, srtt: Time) -> Stamp {
-        if self.tcp().is_some() {
+        if self.negotiation.tcp().is_some() {
             return Stamp::default();
         }
         let rtt_s = srtt.as_secs_f64();
@@ -250,6 +220,6 @@ impl<E: Encoding> SenderLaw for Sender<E> {
 
     #[inline]
     fn bits(&self) -> u16 {
-        if self.negotiation.is_some() && self.tcp().is_none() { ASKING } else { 0 }
+        if self.negotiation.asks() { ASKING } else { 0 }
     }
 }

@@ -62,18 +62,6 @@ pub(super) fn check_max_weight(max_weight: Option<f64>) -> Result<(), Refused> {
     max_weight.map_or(Ok(()), |c| within("max_weight", c, 1.0, 1e6))
 }
 
-/// Checks that each time is at least 1 ns.
-///
-/// # Errors The name of the first time that is too short.
-pub(super) fn check_times<const N: usize>(times: [(&'static str, Option<Time>); N]) -> Result<(), Refused> {
-    for (name, time) in times {
-        let Some(time) = time else { continue };
-        within(name, time.as_secs_f64(), 1e-9, 1e6)
-            .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
-    }
-    Ok(())
-}
-
 /// Positive and negative pool of an interval, bytes/s: their difference is `aggregate`, and both include the shuffled
 /// traffic of eq. 2.
 #[inline]

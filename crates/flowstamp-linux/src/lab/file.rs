@@ -12,7 +12,7 @@ use flowstamp_laws::tree::{self, Table, Tree, Value};
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_laws::vcp::T_RHO;
 use flowstamp_scenario::rows::without_mark;
-use flowstamp_scenario::{Capture, Police, ScenarioError, tree_of_toml};
+use flowstamp_scenario::{Capture, Police, ScenarioError, tree_of_toml, without_nulls};
 use serde::{Deserialize, Serialize};
 use std::path::Path as FilePath;
 
@@ -177,12 +177,10 @@ impl Router {
             .map(drop)
     }
 
-    /// The effective law as a scenario's table.
-    fn scenario(&self) -> toml::Table {
+    /// The effective law.
+    fn scenario(&self) -> RouterSpec {
         let kernels = (self.place == Where::Bpf).then(|| self.kernels().ok()).flatten();
-        let spec = kernels.map_or_else(|| self.law.clone(), |given| given.spec);
-        // Unset parameters are left out, because TOML has no null.
-        toml::Table::try_from(spec).unwrap_or_default()
+        kernels.map_or_else(|| self.law.clone(), |given| given.spec)
     }
 }
 
@@ -366,23 +364,13 @@ impl Flows {
                 return Err(format!("flows.{}.pace: the simulator paces no flow that obeys", self.name));
             }
             (hears, pace) => {
-                let mut liar = serde_json::json!({"law": format!("{}-liar", law.name()), "hears": hears});
-                if let Some(pace) = pace {
-                    liar["pace"] = serde_json::json!(pace);
-                }
-                liar
+                serde_json::json!({"law": format!("{}-liar", law.name()), "hears": hears, "pace": pace})
             }
         };
-        let mut group = serde_json::json!({
+        Ok(serde_json::json!({
             "name": self.name, "law": sender, "count": self.count, "start": self.start, "every": self.every,
-        });
-        if let Some(size) = self.size {
-            group["size"] = serde_json::json!(size);
-        }
-        if let Some(stop) = self.stop.filter(|stop| *stop < duration) {
-            group["stop"] = serde_json::json!(stop);
-        }
-        Ok(group)
+            "size": self.size, "stop": self.stop.filter(|stop| *stop < duration),
+        }))
     }
 }
 
@@ -501,7 +489,8 @@ impl Lab {
         };
         // Headers of Ethernet, IP and TCP with timestamps and, for our laws, the option.
         let header = Bytes::new(if self.host.law.law().is_some() { 82 } else { 66 });
-        let mut scenario = serde_json::json!({
+        // Unset values are left out, because TOML has no null.
+        Ok(without_nulls(serde_json::json!({
             "name": self.name,
             "description": self.description,
             "duration": self.duration,
@@ -511,26 +500,16 @@ impl Lab {
             "header": header,
             "ack": header,
             "dumbbell": {
-                "rate": self.path.rate, "rtt": self.path.rtt, "buffer": self.path.buffer,
-                "queue": queue, "router": self.router.scenario(),
+                "rate": self.path.rate, "reverse_rate": self.path.reverse_rate, "rtt": self.path.rtt,
+                "buffer": self.path.buffer, "queue": queue, "router": self.router.scenario(),
+                "police": self.router.police,
+                // Both guarantee each class its share and lend it the other's unused capacity.
+                "share": self.router.share.map(|Share::Htb| "wfq"),
             },
             "flows": groups,
             "probes": {"every": self.probes.every, "flows": true, "laws": true},
-        });
-        if let Some(rate) = self.path.reverse_rate {
-            scenario["dumbbell"]["reverse_rate"] = serde_json::json!(rate);
-        }
-        if let Some(capture) = &self.capture {
-            scenario["capture"] = serde_json::json!(capture);
-        }
-        if let Some(police) = &self.router.police {
-            scenario["dumbbell"]["police"] = serde_json::json!(police);
-        }
-        if self.router.share.is_some() {
-            // Both guarantee each class its share and lend it the other's unused capacity.
-            scenario["dumbbell"]["share"] = serde_json::json!("wfq");
-        }
-        Ok(scenario)
+            "capture": self.capture,
+        })))
     }
 }
 

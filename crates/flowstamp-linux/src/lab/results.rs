@@ -16,7 +16,7 @@ use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use flowstamp_results::{
     Distribution, FctSummary, FlowRow, GroupCounts, GroupSummary, LinkSummary, Series, SeriesKey, TestedFlow,
-    jain_index,
+    jain_index, share,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -225,10 +225,6 @@ fn late_changes(changes: &Changes) -> Option<String> {
             bound_s * 1e3
         )
     })
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
 
 /// A link's summary, without fields that a lab does not measure.

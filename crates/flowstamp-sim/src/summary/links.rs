@@ -1,11 +1,11 @@
 //! Summaries of links, cells and police.
 
-use super::{Finished, curve, share};
+use super::{Finished, curve};
 use crate::fabric::Fabric;
 use crate::link::{Counts, Impaired, Plain, Police, Port, Tested};
 use crate::results::{
     CellCounts, CellSummary, DelayCurve, ImpairedSummary, LinkCounts, LinkSummary, Named, StationCounts,
-    StationSummary, TestedFlow,
+    StationSummary, TestedFlow, share,
 };
 use flowstamp_laws::units::{Rate, Time};
 

@@ -55,42 +55,25 @@ use crate::sender::{Ack, Congestion, FlowView, Pacing, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// Parameters that a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `BBRHighGain`: pacing and window gain of Startup; Drain's pacing gain is its inverse.
-    pub high_gain: f64,
-    /// The window gain of ProbeBW.
-    pub cwnd_gain: f64,
-    /// How much ProbeBW's first phase paces above the bottleneck's rate, and its second phase below, as a share of
-    /// the rate.
-    pub probe_gain: f64,
-    /// `BtlBwFilterLen` in round trips.
-    pub bandwidth_rounds: u32,
-    /// `RTpropFilterLen`. Default: 10 s, or ten times the minimum RTT if that is longer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_rtt_window: Option<Time>,
-    /// `ProbeRTTDuration`.
-    pub probe_rtt_time: Time,
-    /// `BBRMinPipeCwnd`: the smallest window in packets, which ProbeRTT uses.
-    pub min_window: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            high_gain: 2.0 / core::f64::consts::LN_2, // section 4.3.2.1: 2/ln(2), about 2.89
-            cwnd_gain: 2.0,                           // section 4.3.4
-            probe_gain: 0.25,                         // section 4.3.4: 5/4, 3/4
-            bandwidth_rounds: 10,                     // section 4.1.1
-            min_rtt_window: None,
-            probe_rtt_time: Time::from_millis(200), // section 4.3.5
-            min_window: 4.0,                        // section 4.2.3.2
-        }
+crate::params! {
+    /// Parameters that a scenario may set.
+    pub struct Params {
+        /// `BBRHighGain`: pacing and window gain of Startup; Drain's pacing gain is its inverse.
+        pub high_gain: f64 = 2.0 / core::f64::consts::LN_2, // section 4.3.2.1: 2/ln(2), about 2.89
+        /// The window gain of ProbeBW.
+        pub cwnd_gain: f64 = 2.0, // section 4.3.4
+        /// How much ProbeBW's first phase paces above the bottleneck's rate, and its second phase below, as a share of
+        /// the rate.
+        pub probe_gain: f64 = 0.25, // section 4.3.4: 5/4, 3/4
+        /// `BtlBwFilterLen` in round trips.
+        pub bandwidth_rounds: u32 = 10, // section 4.1.1
+        /// `RTpropFilterLen`. Default: 10 s, or ten times the minimum RTT if that is longer.
+        pub min_rtt_window: Option<Time> = None,
+        /// `ProbeRTTDuration`.
+        pub probe_rtt_time: Time = Time::from_millis(200), // section 4.3.5
+        /// `BBRMinPipeCwnd`: the smallest window in packets, which ProbeRTT uses.
+        pub min_window: f64 = 4.0, // section 4.2.3.2
     }
 }
 
@@ -348,7 +331,7 @@ impl SenderLaw for Bbr {
     fn new(p: &Params, flow: &FlowView) -> Self {
         let initial_window = flow.initial_window.max(1.0);
         Self {
-            params: p.clone(),
+            params: *p,
             packet: f64::from(flow.packet_bytes),
             initial_window,
             state: State::Startup,

@@ -431,7 +431,7 @@ impl SenderLaw for Bbr3 {
         let initial_window = flow.initial_window.max(1.0);
         let unset = f64::INFINITY;
         Self {
-            params: p.clone(),
+            params: *p,
             packet: f64::from(flow.packet_bytes),
             initial_window,
             state: State::Startup,
