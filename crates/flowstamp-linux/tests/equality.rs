@@ -4,16 +4,16 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
+#[macro_use]
+mod c_laws;
+
+use c_laws::{Gain, U, Xcp, XcpParams, XcpSums, config, log_uniform, q16, q32, variables};
 use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
 use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::{Bytes, Rate, Stamp, Time};
 use flowstamp_laws::{rcp, xcp};
 use flowstamp_wire::option::MicrosFloat;
 use proptest::prelude::*;
-use std::collections::HashMap;
-
-/// What a product of fs_mul_div may be off by, of itself.
-const U: f64 = 1.0 / (1u64 << 29) as f64;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,58 +46,6 @@ struct Rcp {
     mean_rtt_q8: u64,
     mean_bytes_q16: u64,
     most_rtt_us: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct XcpParams {
-    capacity_q16: u64,
-    alpha_q32: u64,
-    beta_q32: u64,
-    gamma_q32: u64,
-    min_interval_ns: u64,
-    max_rtt_us: u64,
-    queue_window_q32: u64,
-    min_queue_interval_ns: u64,
-    max_weight_q16: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct XcpSums {
-    input_bytes: u64,
-    sum_x_q4: u64,
-    sum_x_rtt_low: u64,
-    sum_x_rtt_high: u64,
-    x_bytes: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Gain {
-    mantissa: u64,
-    shift: i64,
-}
-
-impl Gain {
-    fn value(self) -> f64 {
-        self.mantissa as f64 * 2f64.powi(-self.shift as i32)
-    }
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Xcp {
-    give: Gain,
-    take: Gain,
-    most_x: Gain,
-    residue_pos_q16: u64,
-    residue_neg_q16: u64,
-    avg_rtt_q8: u64,
-    persistent_queue_bytes: u64,
-    min_queue_bytes: u64,
-    aggregate_q16: i64,
-    input_rate_q16: u64,
 }
 
 #[link(name = "flowstamp_laws", kind = "static")]
@@ -141,20 +89,6 @@ unsafe extern "C" {
     safe fn fs_host_rtt_unpack(bits: u32) -> u64;
 }
 
-fn config() -> ProptestConfig {
-    let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
-    ProptestConfig {
-        cases: if nightly { 1_000_000 } else { 10_000 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
-/// Uniform in the logarithm: every order of magnitude alike.
-fn log_uniform(least: f64, most: f64) -> impl Strategy<Value = f64> {
-    (least.ln()..=most.ln()).prop_map(f64::exp)
-}
-
 /// Bytes/s with 16 fraction bits: 100 kb/s to 100 Gb/s.
 fn link_rate_q16() -> impl Strategy<Value = u64> {
     log_uniform(12_500.0, 12.5e9).prop_map(|v| (v * 65536.0) as u64)
@@ -170,24 +104,8 @@ fn gain_q32(most: u64) -> impl Strategy<Value = u64> {
     prop_oneof![3 => (1u64 << 24)..=(1 << 32), 1 => (1u64 << 24)..=(most << 32)]
 }
 
-fn q32(v: u64) -> f64 {
-    v as f64 / 4_294_967_296.0
-}
-
-fn q16(v: u64) -> f64 {
-    v as f64 / 65536.0
-}
-
 fn link(queue_bytes: u64) -> LinkView {
     LinkView { now: Time::ZERO, queue_bytes, queue_packets: 0 }
-}
-
-fn variables(law: &impl RouterLaw) -> HashMap<&'static str, f64> {
-    let mut all = HashMap::new();
-    law.variables(&mut |name, value| {
-        all.insert(name, value);
-    });
-    all
 }
 
 /// `size` bytes of traffic without a stamp, however many.
@@ -197,18 +115,6 @@ fn arrive(law: &mut impl RouterLaw, mut size: u64) {
         law.on_arrival(link(0), PacketIn::of(part as u32, None));
         size -= part;
     }
-}
-
-macro_rules! close {
-    ($c:expr, $rust:expr, $bound:expr, $what:expr) => {
-        let (c, rust, bound): (f64, f64, f64) = ($c, $rust, $bound);
-        prop_assert!(
-            (c - rust).abs() <= bound,
-            "{}: C {c}, Rust {rust}, off by {} of {bound}",
-            $what,
-            (c - rust).abs()
-        );
-    };
 }
 
 /// An RCP router of both kinds, in one state.

@@ -6,14 +6,16 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
+#[macro_use]
+mod c_laws;
+
+use c_laws::{U, config, log_uniform};
 use flowstamp_laws::share::police::{self, Packet, Phase};
 use flowstamp_laws::{Rate, Time};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 
-/// What a product of fs_mul_div may be off by, of itself.
-const U: f64 = 1.0 / (1u64 << 29) as f64;
 /// f64's own rounding, over many packets.
 const F64: f64 = 1e-9;
 
@@ -101,19 +103,6 @@ unsafe extern "C" {
 /// In the order of police.h.
 const PHASES: [Phase; 6] =
     [Phase::Watch, Phase::Hold, Phase::Refer, Phase::Tell, Phase::Judge, Phase::Isolate];
-
-fn config() -> ProptestConfig {
-    let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
-    ProptestConfig {
-        cases: if nightly { 1_000_000 } else { 10_000 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
-fn log_uniform(least: f64, most: f64) -> impl Strategy<Value = f64> {
-    (least.ln()..=most.ln()).prop_map(f64::exp)
-}
 
 /// Some packets of a flow that are alike.
 #[derive(Clone, Debug)]
@@ -205,13 +194,6 @@ fn is_close(c: &Flow, heavy: u64, now_ns: u64, told: u64) -> bool {
 fn depth(c: &Flow, allowed: f64, bytes: u32) -> f64 {
     let seconds = if c.failures < 2 { 0.1 } else { 0.02 };
     (allowed * seconds).max(2.0 * c.largest.max(u64::from(bytes)) as f64)
-}
-
-macro_rules! close {
-    ($c:expr, $rust:expr, $bound:expr, $what:expr) => {
-        let (c, rust, bound): (f64, f64, f64) = ($c, $rust, $bound);
-        prop_assert!((c - rust).abs() <= bound, "{}: C {c}, Rust {rust}, bound {bound}", $what);
-    };
 }
 
 /// One flow by both; `entered` counts the phases that it comes to, `refused` what isolation holds back.

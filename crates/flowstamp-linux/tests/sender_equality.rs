@@ -7,6 +7,10 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of a part in 256, f64's rounding is of 2^-53")]
 
+#[macro_use]
+mod c_laws;
+
+use c_laws::{config, log_uniform};
 use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowView, SenderLaw};
 use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::{Rate, Stamp, Time};
@@ -67,15 +71,6 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-fn config() -> ProptestConfig {
-    let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
-    ProptestConfig {
-        cases: if nightly { 1_000_000 } else { 10_000 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
 /// The kernel's own for TCP Fast Open (`tcp_fastopen_active_should_disable`: 2^min(times - 1, 6) of the first), from a minute on.
 #[test]
 fn a_peer_is_shunned_for_twice_as_long_each_time() {
@@ -94,10 +89,6 @@ fn a_peer_is_shunned_for_twice_as_long_each_time() {
     now += 1;
     fs_host_shun_until(&mut s, now);
     assert_eq!(s.until_ns, now + MINUTE);
-}
-
-fn log_uniform(least: f64, most: f64) -> impl Strategy<Value = f64> {
-    (least.ln()..most.ln()).prop_map(f64::exp)
 }
 
 /// 10 us to 4 s, what an XCP router believes.

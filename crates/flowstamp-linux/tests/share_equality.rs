@@ -4,6 +4,10 @@
 
 #![expect(clippy::cast_precision_loss, reason = "counts below 2^53")]
 
+#[macro_use]
+mod c_laws;
+
+use c_laws::config_of;
 use flowstamp_laws::Rate;
 use flowstamp_laws::Time;
 use flowstamp_laws::share::split::Split;
@@ -39,12 +43,6 @@ unsafe extern "C" {
     ) -> u64;
 }
 
-fn config(each_counts_for: u32) -> ProptestConfig {
-    let nightly = std::env::var_os("FLOWSTAMP_NIGHTLY").is_some_and(|v| v == "1");
-    let cases = if nightly { 1_000_000 } else { 10_000 } / each_counts_for;
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 /// A generator good enough to pick packets with (splitmix64).
 struct Dice(u64);
 
@@ -66,7 +64,7 @@ fn constants_are_the_laws_defaults() {
 }
 
 proptest! {
-    #![proptest_config(config(100))]
+    #![proptest_config(config_of(100))]
 
     #[test]
     fn flows_are_counted_alike(seed: u64, flows in 1u32..3000, packets in 0u32..5000, period in 1u32..5000) {
@@ -93,7 +91,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(1))]
+    #![proptest_config(config_of(1))]
 
     // Given what the last period saw and no more since, it is the law's, to a unit of the fixed point for each of three roundings.
     #[test]

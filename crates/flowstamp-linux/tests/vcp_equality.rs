@@ -4,6 +4,10 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
+#[macro_use]
+mod c_laws;
+
+use c_laws::{U, config, log_uniform, q16, q32};
 use flowstamp_laws::router::{LinkView, PacketIn, RouterLaw, RouterView};
 use flowstamp_laws::sender::{Ack, Congestion, FlowView, SenderLaw};
 use flowstamp_laws::vcp::{self, Code};
@@ -11,8 +15,6 @@ use flowstamp_laws::{Rate, Ratio, Stamp, Time};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// What a product of fs_mul_div may be off by, of itself.
-const U: f64 = 1.0 / (1u64 << 29) as f64;
 /// FS_VCP_FRACTION_BITS: a window's unit.
 const FRACTIONS: f64 = (1u64 << 20) as f64;
 
@@ -87,38 +89,8 @@ unsafe extern "C" {
     safe fn fs_host_vcp_lost(window: u64, timeout: bool, packet_bytes: u32) -> u64;
 }
 
-fn config() -> ProptestConfig {
-    let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
-    ProptestConfig {
-        cases: if nightly { 1_000_000 } else { 10_000 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
-/// Uniform in the logarithm: every order of magnitude alike.
-fn log_uniform(least: f64, most: f64) -> impl Strategy<Value = f64> {
-    (least.ln()..=most.ln()).prop_map(f64::exp)
-}
-
-fn q32(v: u64) -> f64 {
-    v as f64 / 4_294_967_296.0
-}
-
-fn q16(v: u64) -> f64 {
-    v as f64 / 65536.0
-}
-
 fn link(queue_bytes: u64) -> LinkView {
     LinkView { now: Time::ZERO, queue_bytes, queue_packets: 0 }
-}
-
-macro_rules! close {
-    ($c:expr, $rust:expr, $bound:expr, $what:expr) => {
-        let (c, rust, bound): (f64, f64, f64) = ($c, $rust, $bound);
-        let off = (c - rust).abs();
-        prop_assert!(off <= bound, "{}: C {c}, Rust {rust}, off by {off} of {bound}", $what);
-    };
 }
 
 /// One `t_rho`: the queue at each sample and what has come, as shares of what the link carries in it.

@@ -4,6 +4,10 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
+#[macro_use]
+mod c_laws;
+
+use c_laws::{U, Xcp, XcpParams, XcpSums, config, log_uniform, q16, variables};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::router::{LinkView, PacketIn, RouterLaw, RouterView};
 use flowstamp_laws::units::QueueLength;
@@ -11,56 +15,6 @@ use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::xcp::blind::{Detection, Params, Router};
 use flowstamp_laws::{Bytes, Stamp, Time};
 use proptest::prelude::*;
-use std::collections::HashMap;
-
-/// What a product of fs_mul_div may be off by, of itself.
-const U: f64 = 1.0 / (1u64 << 29) as f64;
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct XcpParams {
-    capacity_q16: u64,
-    alpha_q32: u64,
-    beta_q32: u64,
-    gamma_q32: u64,
-    min_interval_ns: u64,
-    max_rtt_us: u64,
-    queue_window_q32: u64,
-    min_queue_interval_ns: u64,
-    max_weight_q16: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct XcpSums {
-    input_bytes: u64,
-    sum_x_q4: u64,
-    sum_x_rtt_low: u64,
-    sum_x_rtt_high: u64,
-    x_bytes: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Gain {
-    mantissa: u64,
-    shift: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct Xcp {
-    give: Gain,
-    take: Gain,
-    most_x: Gain,
-    residue_pos_q16: u64,
-    residue_neg_q16: u64,
-    avg_rtt_q8: u64,
-    persistent_queue_bytes: u64,
-    min_queue_bytes: u64,
-    aggregate_q16: i64,
-    input_rate_q16: u64,
-}
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,39 +71,9 @@ unsafe extern "C" {
     );
 }
 
-fn config() -> ProptestConfig {
-    let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
-    ProptestConfig {
-        cases: if nightly { 1_000_000 } else { 10_000 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
-/// Uniform in the logarithm: every order of magnitude alike.
-fn log_uniform(least: f64, most: f64) -> impl Strategy<Value = f64> {
-    (least.ln()..=most.ln()).prop_map(f64::exp)
-}
-
-fn q16(v: u64) -> f64 {
-    v as f64 / 65536.0
-}
-
 /// A gain that 32 fraction bits have exactly.
 fn gain() -> impl Strategy<Value = f64> {
     ((1u64 << 24)..=(2 << 32)).prop_map(|v| v as f64 / 4_294_967_296.0)
-}
-
-macro_rules! close {
-    ($c:expr, $rust:expr, $bound:expr, $what:expr) => {
-        let (c, rust, bound): (f64, f64, f64) = ($c, $rust, $bound);
-        prop_assert!(
-            (c - rust).abs() <= bound,
-            "{}: C {c}, Rust {rust}, off by {} of {bound}",
-            $what,
-            (c - rust).abs()
-        );
-    };
 }
 
 /// One packet: the queue that it finds, and what it carries.
@@ -289,14 +213,6 @@ fn in_c(case: &Case) -> (XcpParams, XcpBParams, Xcp, XcpB) {
     let b =
         XcpB { each_q16: 1 << 16, mean_packet_q16: 1514 << 16, empty: n, under_used: 1, ..XcpB::default() };
     (x, p, s, b)
-}
-
-fn variables(law: &Router<Throughput>) -> HashMap<&'static str, f64> {
-    let mut all = HashMap::new();
-    law.variables(&mut |name, value| {
-        all.insert(name, value);
-    });
-    all
 }
 
 fn router(case: &Case) -> Router<Throughput> {
