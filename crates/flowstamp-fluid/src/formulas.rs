@@ -201,13 +201,6 @@ impl CompletionTime {
     }
 }
 
-/// Duration in seconds of a flow of `bytes` that sends at `rate` and whose last packet is delayed by `last_packet_delay_s`:
-/// `L/R + d` (eq. 3.4). Infinite at rate zero.
-#[must_use]
-pub fn flow_duration(bytes: f64, rate: Rate, last_packet_delay_s: f64) -> f64 {
-    bytes / rate.bytes_per_sec() + last_packet_delay_s
-}
-
 /// Flows arriving as a Poisson process at one link: an M/G/1 queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Mg1Queue<'a> {
@@ -302,19 +295,6 @@ impl<'a> Mg1Queue<'a> {
     #[must_use]
     pub fn mean_fct(&self, discipline: Discipline, rtt: Time, trips: RoundTrips) -> Mean {
         self.mean_time(discipline).plus(trips.seconds(rtt))
-    }
-
-    /// Mean completion time of the flows of `bytes` bytes: [`Self::mean_time_of_size`] and the round trips.
-    #[must_use]
-    pub fn mean_fct_of_size(&self, discipline: Discipline, bytes: f64, rtt: Time, trips: RoundTrips) -> Mean {
-        self.mean_time_of_size(discipline, bytes).plus(trips.seconds(rtt))
-    }
-
-    /// Mean number of flows that have begun and not ended, `E[N] = lambda E[FCT]` (Little's law, section 4.1);
-    /// `mean_fct` from [`Self::mean_fct`] or [`Self::mean_time`]. Infinite if the mean time is.
-    #[must_use]
-    pub fn mean_active_flows(&self, mean_fct: Mean) -> f64 {
-        self.flows_per_s() * mean_fct.seconds()
     }
 
     /// Load of the flows of at most `x` bytes: `rho(p)`.

@@ -22,7 +22,6 @@ pub mod formulas;
 pub mod quadrature;
 pub mod servers;
 pub mod sizes;
-mod special;
 pub mod stability;
 pub mod stats;
 pub mod u_curve;

@@ -11,7 +11,7 @@
 //! [`Interval::lag1`] tells whether the batches were long enough: above about `2/sqrt(b)` they were not. Where the variance is
 //! infinite (Pareto shape at most 2) no interval has its nominal coverage, but completion times of one size bin have a variance.
 
-use crate::special::incomplete_beta;
+use statrs::function::beta::beta_reg;
 
 /// Why no mean or no confidence interval can be computed.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
@@ -147,7 +147,7 @@ pub fn student_t(p: f64, degrees: f64) -> f64 {
         return f64::INFINITY;
     }
     // P(|T| > x) = I(n/(n + x^2); n/2, 1/2), which falls with x.
-    let outside = |x: f64| incomplete_beta(degrees / (degrees + x * x), 0.5 * degrees, 0.5);
+    let outside = |x: f64| beta_reg(0.5 * degrees, 0.5, degrees / (degrees + x * x));
     let wanted = 2.0 * (1.0 - p);
     let (mut low, mut high) = (0.0, 1.0);
     while outside(high) > wanted && high < 1e150 {

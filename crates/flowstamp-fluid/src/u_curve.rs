@@ -45,7 +45,17 @@
 //!    itself has a finite mean at low enough rates (Borst and Zwart 2005): cut the sizes at the largest one of a run.
 
 use crate::formulas::{Mean, Mg1Queue};
-use crate::special::incomplete_gamma;
+use statrs::function::gamma::gamma_lr;
+
+/// The probability that a Poisson number of this mean is at least `number`; between whole numbers, the smooth continuation
+/// (Abramowitz and Stegun, 6.5.29 and 6.5.31).
+fn poisson_at_least(number: f64, mean: f64) -> f64 {
+    match (number > 0.0, mean > 0.0) {
+        (false, _) => 1.0,
+        (true, false) => 0.0,
+        (true, true) => gamma_lr(number, mean).min(1.0),
+    }
+}
 
 /// The queue that the last packet of a flow is assumed to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +115,7 @@ impl Blocking {
                 let (short, long) = short_and_long(link)?;
                 // P(N > x) is P(N >= floor(x) + 1); rounding just below a whole number counts as on it.
                 let at_least = (k * (1.0 - short) + 1e-9).floor();
-                Ok(if at_least < 1.0 { 1.0 } else { incomplete_gamma(at_least, long * k) }) // eq. A.8
+                Ok(if at_least < 1.0 { 1.0 } else { poisson_at_least(at_least, long * k) }) // eq. A.8
             }
         }
     }
@@ -114,7 +124,7 @@ impl Blocking {
     fn at(self, link: &Mg1Queue<'_>, servers: f64) -> Result<f64, UCurveError> {
         if self == Self::TwoPointSmooth {
             let (short, long) = short_and_long(link)?;
-            return Ok(incomplete_gamma(servers * (1.0 - short), long * servers));
+            return Ok(poisson_at_least(servers * (1.0 - short), long * servers));
         }
         let below = servers.floor().clamp(1.0, f64::from(u32::MAX - 1));
         let low = self.probability(link, below as u32)?;
