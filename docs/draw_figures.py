@@ -41,7 +41,7 @@ def scenarios(file: Path) -> list[tuple[RunSpec, dict[str, Any]]]:
     for run in spec.simulated:
         point = max(point for point, there in enumerate(spec.where(run)) if there)
         text, source, sets, folder = spec.job(run, point)
-        found.append((run, tomllib.loads(_flowstamp.check(text, source=source, sets=sets, base_dir=folder))))
+        found.append((run, tomllib.loads(_flowstamp.Source(text, source=source, sets=sets, base_dir=folder).check())))
     return found
 
 

@@ -392,7 +392,7 @@ def test_the_manifest_is_a_scenario_again(results: fs.Results) -> None:
 
     from flowstamp import _flowstamp
 
-    again = _flowstamp.check(json.dumps(results.manifest["scenario"]), format="json")
+    again = _flowstamp.Source(json.dumps(results.manifest["scenario"]), format="json").check()
     assert tomllib.loads(again)["dumbbell"]["rate"] == "20Mbps"
 
 

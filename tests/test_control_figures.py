@@ -220,7 +220,7 @@ VCP = {"law": "vcp", "t_rho": "100ms"}
 
 
 def probed(scenario: dict[str, Any]) -> RunSet:
-    run = _flowstamp.run(json.dumps(scenario), format="json")
+    run = _flowstamp.Source(json.dumps(scenario), format="json").run()
     finished = Finished.of(run, flow_series=True, packet_bytes=1000.0, scenario=scenario)
     return RunSet("run", [finished], ["bottleneck"], "forward")
 

@@ -66,7 +66,7 @@ class Law:
 def simulate(spec: FigureSpec, run: RunSpec) -> tuple[Finished, float]:
     """A finished run, and the bytes delivered after warm-up by its flows' counts."""
     text, source, sets, folder = spec.job(run, 0)
-    result = _flowstamp.run(text, source=source, sets=sets, base_dir=folder)
+    result = _flowstamp.Source(text, source=source, sets=sets, base_dir=folder).run()
     scenario = tomllib.loads(result.scenario_toml())
     kept = Finished.of(
         result, flow_series=False, packet_bytes=_flowstamp.quantity("size", scenario["packet"]), scenario=scenario

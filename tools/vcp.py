@@ -110,7 +110,7 @@ def cell(scenario: dict[str, Any], choice: str) -> str:
     if choice in QUEUE_WEIGHT:
         router = {**scenario["dumbbell"]["router"], "queue_weight": QUEUE_WEIGHT[choice]}
         whole["dumbbell"] = {**scenario["dumbbell"], "router": router}
-    summary = json.loads(_flowstamp.run(json.dumps(whole), format="json").summary_json())
+    summary = json.loads(_flowstamp.Source(json.dumps(whole), format="json").run().summary_json())
     link = summary["links"]["bottleneck"]
     drops = sum(each["drops"] for each in summary["links"].values())
     queue = 100 * link["mean_queue_bytes"] / link["buffer_bytes"]

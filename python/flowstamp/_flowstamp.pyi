@@ -87,19 +87,40 @@ class Run:
 # An exception that it raises, such as KeyboardInterrupt, stops the runs.
 Progress = Callable[[int, int, float, float, int], None]
 
-def run(
-    text: str,
-    *,
-    source: str = "scenario",
-    format: str = "toml",  # or "json"
-    sets: Sequence[tuple[str, str]] = (),
-    base_dir: str = ".",
-    seed: int | None = None,
-    memory: int | None = None,
-    progress: Progress | None = None,
-) -> Run:
-    """Runs one scenario, unless it may need more than `memory` bytes. `sets` are --set overrides: dotted key (flows by name or index:
-    flows.long.count) and TOML value. A value that is not TOML, such as 45Mbps, is taken as a string. Raises ScenarioError."""
+@final
+class Source:
+    """The text of a scenario. `sets` are --set overrides: dotted key (flows by name or index: flows.long.count) and TOML value. A value that
+    is not TOML, such as 45Mbps, is taken as a string. The methods raise ScenarioError if the scenario is invalid or a run may need more than
+    `memory` bytes."""
+
+    def __new__(
+        cls,
+        text: str,
+        *,
+        source: str = "scenario",
+        format: str = "toml",  # or "json"
+        sets: Sequence[tuple[str, str]] = (),
+        base_dir: str = ".",
+        memory: int | None = None,
+    ) -> Source: ...
+    def check(self) -> str:
+        """Checks the scenario without running it and returns it as TOML with every default."""
+    def resolve(self) -> tuple[str, dict[str, str], int]:
+        """Does the same as `check`, and also returns the contents of the scenario's files by path, and the run's estimated memory in bytes."""
+    def router_loops(
+        self,
+    ) -> tuple[
+        list[tuple[str, str, float, float, float | None, list[tuple[float, int]], float]],
+        list[tuple[list[tuple[str, float]], float, int]],
+        list[str],
+    ]:
+        """Returns loops, routes and warnings. A loop is a link whose router law has gains: name, law, alpha, beta, gamma (None if the law
+        lacks it), RTTs in seconds of compliant flows with their numbers, and capacity in bit/s. A route of long-lived flows has its links'
+        names with the data's delay to each in seconds, RTT and number of flows; there are none if other flows come and go."""
+    def run(self, *, seed: int | None = None, progress: Progress | None = None) -> Run:
+        """Runs the scenario."""
+    def start(self, *, seed: int | None = None) -> Simulation:
+        """Builds the scenario's network, ready to run."""
 
 @final
 class Simulation:
@@ -126,18 +147,6 @@ class Simulation:
     def series_points(self, kind: str, name: str, metric: str, *, since: str = "0s") -> tuple[bytes, bytes]:
         """Returns times and values of one series after a simulated time, as native float64 buffers."""
 
-def start(
-    text: str,
-    *,
-    source: str = "scenario",
-    format: str = "toml",
-    sets: Sequence[tuple[str, str]] = (),
-    base_dir: str = ".",
-    seed: int | None = None,
-    memory: int | None = None,
-) -> Simulation:
-    """Builds the network of a scenario, ready to run. Raises ScenarioError."""
-
 # TOML text, source, sets, and base_dir or the contents of the files that the scenario names, by path.
 Job = tuple[str, str, Sequence[tuple[str, str]], str | Mapping[str, str]]
 
@@ -162,45 +171,6 @@ def run_each(
 ) -> None:
     """Does the same, but passes each run and its number to `done` as it ends, in the calling thread. If `done` or `progress` raises, no
     more runs start. If `progress` raises, `done` still gets every run that had ended."""
-
-def check(
-    text: str,
-    *,
-    source: str = "scenario",
-    format: str = "toml",
-    sets: Sequence[tuple[str, str]] = (),
-    base_dir: str = ".",
-    memory: int | None = None,
-) -> str:
-    """Checks a scenario without running it and returns it as TOML with every default. Raises ScenarioError."""
-
-def router_loops(
-    text: str,
-    *,
-    source: str = "scenario",
-    format: str = "toml",
-    sets: Sequence[tuple[str, str]] = (),
-    base_dir: str = ".",
-    memory: int | None = None,
-) -> tuple[
-    list[tuple[str, str, float, float, float | None, list[tuple[float, int]], float]],
-    list[tuple[list[tuple[str, float]], float, int]],
-    list[str],
-]:
-    """Returns loops, routes and warnings of a checked scenario. A loop is a link whose router law has gains: name, law, alpha, beta, gamma
-    (None if the law lacks it), RTTs in seconds of compliant flows with their numbers, and capacity in bit/s. A route of long-lived flows
-    has its links' names with the data's delay to each in seconds, RTT and number of flows; there are none if other flows come and go."""
-
-def resolve(
-    text: str,
-    *,
-    source: str = "scenario",
-    format: str = "toml",
-    sets: Sequence[tuple[str, str]] = (),
-    base_dir: str = ".",
-    memory: int | None = None,
-) -> tuple[str, dict[str, str], int]:
-    """Does the same as `check`, and also returns the contents of the scenario's files by path, and the run's estimated memory in bytes."""
 
 def parquet_notes(bytes: bytes) -> dict[str, str] | None:
     """Returns the key-value metadata of a file that `Table.parquet` made; None if it is not a complete Parquet file."""

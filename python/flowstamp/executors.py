@@ -75,9 +75,9 @@ class Job:
     ) -> Job:
         """Resolves the text of a scenario. Errors are those of `of`."""
         with translated():
-            resolved, files, needs = _flowstamp.resolve(
+            resolved, files, needs = _flowstamp.Source(
                 text, source=source, format=written_in, sets=sets, base_dir=base_dir, memory=memory
-            )
+            ).resolve()
         return cls(resolved, source, files, needs)
 
 

@@ -197,19 +197,9 @@ class Scenario:
         from flowstamp.progress import watching
         from flowstamp.results import Results
 
-        timed = self._timed(duration, warmup, seed)
-        text, written_in = timed._text()
+        source = self._timed(duration, warmup, seed)._source(memory)
         with watching(progress, self.source) as told, translated():
-            run = _flowstamp.run(
-                text,
-                source=self.source,
-                format=written_in,
-                sets=self.overrides,
-                base_dir=self.base_dir,
-                seed=seed,
-                memory=machine.memory(memory),
-                progress=told,
-            )
+            run = source.run(seed=seed, progress=told)
         results = Results(run)
         self._warn(results)
         return results
@@ -225,32 +215,15 @@ class Scenario:
         """Prepares a run in steps, see `Simulation`. Arguments and errors are those of `run`."""
         from flowstamp.simulation import Simulation
 
-        timed = self._timed(duration, warmup, seed)
-        text, written_in = timed._text()
+        source = self._timed(duration, warmup, seed)._source(memory)
         with translated():
-            simulation = _flowstamp.start(
-                text,
-                source=self.source,
-                format=written_in,
-                sets=self.overrides,
-                base_dir=self.base_dir,
-                seed=seed,
-                memory=machine.memory(memory),
-            )
-        return Simulation(simulation)
+            return Simulation(source.start(seed=seed))
 
     def to_toml(self, *, memory: str | None = None) -> str:
         """Checks the scenario and returns it as TOML with every default. `memory` and errors are as in `run`."""
-        text, written_in = self._text()
+        source = self._source(memory)
         with translated():
-            return _flowstamp.check(
-                text,
-                source=self.source,
-                format=written_in,
-                sets=self.overrides,
-                base_dir=self.base_dir,
-                memory=machine.memory(memory),
-            )
+            return source.check()
 
     def resolved(self, *, memory: str | None = None) -> dict[str, Any]:
         """Checks the scenario and returns its tables with every default. `memory` and errors are as in `run`."""
@@ -282,16 +255,9 @@ class Scenario:
         A loop is that of `router_loops` with the capacity in bit/s. A route of long-lived flows has its links with the
         data's delay to each in seconds, the RTT in seconds, and the number of flows.
         """
-        text, written_in = self._text()
+        source = self._source(memory)
         with translated():
-            return _flowstamp.router_loops(
-                text,
-                source=self.source,
-                format=written_in,
-                sets=self.overrides,
-                base_dir=self.base_dir,
-                memory=machine.memory(memory),
-            )
+            return source.router_loops()
 
     def _repr_html_(self) -> str:
         from flowstamp import notebook
@@ -315,6 +281,17 @@ class Scenario:
         """Issues the run's warnings as `ScenarioWarning`, attributed to the caller of `run`."""
         for line in results.summary.get("warnings", ()):
             warnings.warn(f"{self.source}: {line}", ScenarioWarning, stacklevel=3)
+
+    def _source(self, memory: str | None) -> _flowstamp.Source:
+        text, written_in = self._text()
+        return _flowstamp.Source(
+            text,
+            source=self.source,
+            format=written_in,
+            sets=self.overrides,
+            base_dir=self.base_dir,
+            memory=machine.memory(memory),
+        )
 
     def _text(self) -> tuple[str, str]:
         """Returns the tables as text, and its format: JSON, or TOML if JSON cannot express a value such as inf."""

@@ -1,11 +1,12 @@
 //! Runs scenarios and holds their results.
 
+use crate::source::{FilesOf, Source};
 use crate::table::Table;
 use crate::wait::{Board, heard, interruptible, watched};
-use crate::{FilesOf, OutputError, Source, scenario_error};
+use crate::{OutputError, scenario_error};
 use flowstamp_sim::network::size;
 use flowstamp_sim::results::{Results, Series};
-use flowstamp_sim::{Loaded, Needs, ScenarioError, Simulation, output, run_each_within, run_many_within};
+use flowstamp_sim::{Loaded, Needs, ScenarioError, output, run_each_within, run_many_within};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -131,39 +132,6 @@ fn points<'py>(
         values.extend_from_slice(&series.value[row].to_ne_bytes());
     }
     (PyBytes::new(py, &times), PyBytes::new(py, &values))
-}
-
-/// Runs one scenario.
-#[pyfunction]
-#[pyo3(
-    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), seed=None, memory=None, progress=None),
-    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None, memory=None, progress=None)"
-)]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
-pub fn run(
-    py: Python<'_>,
-    text: &str,
-    source: &str,
-    format: &str,
-    sets: Vec<(String, String)>,
-    base_dir: String,
-    seed: Option<u64>,
-    memory: Option<u64>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Run> {
-    let source = Source::new(text, source, format, sets, FilesOf::Folder(base_dir), memory);
-    let simulation = laid_out(py, source, seed)?;
-    let board = Board::new(1);
-    let results = watched(py, progress.as_ref(), &board, || {
-        Ok(simulation.run(&mut |progress| board.tick(0, &progress)).ok())
-    })?;
-    Ok(results.into())
-}
-
-/// Reads a scenario and lays out its network.
-pub fn laid_out(py: Python<'_>, source: Source, seed: Option<u64>) -> PyResult<Simulation> {
-    interruptible(py, move || Simulation::new(&source.load()?.0, seed).map_err(|e| scenario_error(&e)))
 }
 
 /// Text, name in messages, overrides, and the folder that paths are relative to or the files' contents.

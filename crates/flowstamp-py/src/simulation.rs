@@ -1,9 +1,9 @@
 //! A run in steps, which Python watches and changes on the way.
 
-use crate::run::{Run, laid_out, series_points};
+use crate::run::{Run, series_points};
+use crate::scenario_error;
 use crate::table::Table;
 use crate::wait::{Board, watched};
-use crate::{FilesOf, Source, scenario_error};
 use flowstamp_laws::units::Time;
 use flowstamp_sim::{SenderView, StepError, output};
 use pyo3::exceptions::PyRuntimeError;
@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict};
 /// A run that has not ended.
 #[pyclass(module = "flowstamp._flowstamp")]
 pub struct Simulation {
-    simulation: flowstamp_sim::Simulation,
+    pub simulation: flowstamp_sim::Simulation,
 }
 
 fn time(what: &str, text: &str) -> PyResult<Time> {
@@ -107,25 +107,4 @@ fn counts<'py>(py: Python<'py>, sender: &SenderView<'_>) -> PyResult<Bound<'py, 
     of.set_item("rtt_sum_ps", sender.tally.rtt_sum_ps)?;
     of.set_item("min_rtt_s", sender.min_rtt.as_secs_f64())?;
     Ok(of)
-}
-
-/// Lays out a scenario and returns it ready to run.
-#[pyfunction]
-#[pyo3(
-    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), seed=None, memory=None),
-    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None, memory=None)"
-)]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-pub fn start(
-    py: Python<'_>,
-    text: &str,
-    source: &str,
-    format: &str,
-    sets: Vec<(String, String)>,
-    base_dir: String,
-    seed: Option<u64>,
-    memory: Option<u64>,
-) -> PyResult<Simulation> {
-    let source = Source::new(text, source, format, sets, FilesOf::Folder(base_dir), memory);
-    Ok(Simulation { simulation: laid_out(py, source, seed)? })
 }

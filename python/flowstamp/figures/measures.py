@@ -219,7 +219,7 @@ def law_variables() -> tuple[str, ...]:
         flows = [{"name": "any", "law": "reno"}]
         probes = {"every": "1ms", "laws": True}
         scenario = {"duration": "2ms", "dumbbell": link, "flows": flows, "probes": probes}
-        table = _flowstamp.run(json.dumps(scenario), format="json").series
+        table = _flowstamp.Source(json.dumps(scenario), format="json").run().series
         kinds = zip(table.column("kind"), table.column("metric"), strict=True)
         return (metric for kind, metric in kinds if kind == "law")
 

@@ -83,14 +83,13 @@ class Queue:
         """Checks a scenario and appends its run to the queue, unless it is already there."""
         text, source, sets, base_dir = job
         with translated():
-            scenario, _, needs_bytes = _flowstamp.resolve(
+            scenario, _, needs_bytes = _flowstamp.Source(
                 text,
                 source=source,
-                format="toml",
                 sets=(*sets, ("name", '"any"')),  # scenarios that differ only by name are equal
                 base_dir=base_dir,
                 memory=self._limit,
-            )
+            ).resolve()
         if scenario not in self.runs:
             self.runs[scenario] = run = Run(job, needs_bytes)
             if self.looks_ahead:
