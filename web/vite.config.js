@@ -2,18 +2,20 @@
 import { readFileSync } from "node:fs";
 import { defineConfig } from "vite";
 
-// XCP's gains, as its law has them: the module tells.
-async function gains() {
-  const module = readFileSync(new URL("build/flowstamp.wasm", import.meta.url));
-  const { exports } = (await WebAssembly.instantiate(module, {})).instance;
-  const request = new TextEncoder().encode('{"gains":{}}');
+const module = await WebAssembly.instantiate(readFileSync(new URL("build/flowstamp.wasm", import.meta.url)), {});
+
+// What the module says of its laws: "gains" or "senders".
+function told(what) {
+  const { exports } = module.instance;
+  const request = new TextEncoder().encode(JSON.stringify({ [what]: {} }));
   const at = exports.flowstamp_request(request.length);
   new Uint8Array(exports.memory.buffer, at, request.length).set(request);
   const reply = exports.flowstamp_run();
   const bytes = new Uint8Array(exports.memory.buffer, reply, exports.flowstamp_reply_length());
-  const [, alpha, beta] = JSON.parse(new TextDecoder().decode(bytes)).gains.find(([law]) => law === "xcp");
-  return { alpha, beta };
+  return JSON.parse(new TextDecoder().decode(bytes))[what];
 }
+
+const [, alpha, beta] = told("gains").find(([law]) => law === "xcp");
 
 // One file that also opens from a folder, where a browser lets a page load no other: script and style stand in it.
 const oneFile = {
@@ -36,7 +38,7 @@ const oneFile = {
 };
 
 export default defineConfig({
-  define: { XCP_GAINS: JSON.stringify(await gains()) },
+  define: { XCP_GAINS: JSON.stringify({ alpha, beta }), SENDERS: JSON.stringify(told("senders")) },
   base: "./",
   plugins: [oneFile],
   build: {

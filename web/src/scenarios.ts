@@ -35,6 +35,14 @@ export const PROTOCOLS: Record<string, Protocol> = {
   bbr: { label: "BBR, drop-tail", law: "bbr" },
 };
 
+/** The module's senders and their routers; vite.config.js asks the module for them. */
+declare const SENDERS: [law: string, router: string | null][];
+// Senders that have no entry above are offered by their names.
+for (const [law, router] of SENDERS) {
+  const known = Object.values(PROTOCOLS).some((protocol) => protocol.law === law);
+  if (!known) PROTOCOLS[law] = { label: law, law, router: router ?? undefined };
+}
+
 const WIRED = Object.keys(PROTOCOLS);
 /** Of these no router is told a capacity, which nobody knows in a cell. */
 const WIRELESS = WIRED.filter((name) => PROTOCOLS[name].router === undefined || name === "xcp-b");

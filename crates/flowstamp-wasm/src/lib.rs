@@ -15,11 +15,12 @@
 //! | `{"set": {"key", "value"}}` | sets a value from now on | `now_s` |
 //! | `{"look": {"since", "link"}}` | none | `series` as kind, name and metric, if `since` is zero; `samples` after `since`, each a time and the values of all series; `packets` on the link: number of the group, 1 for data, position in thousandths of the link or -1 before it |
 //! | `{"gains": {}}` | none | `gains`: name and default alpha and beta of router laws that have them |
+//! | `{"senders": {}}` | none | `senders`: name of each sender law that sends on its own, and of its default router law or null |
 //! | `{"digest": {}}` | none | `digest` of the results so far, in the form of `Results::digest` |
 //!
 //! The reply to an invalid request is `{"error": "..."}`, in one line.
 
-use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::registry::{RouterSpec, SenderSpec};
 use flowstamp_laws::tree::{Tree, Value};
 use flowstamp_laws::units::Time;
 use flowstamp_sim::scenario::Files;
@@ -37,6 +38,7 @@ struct Request {
     set: Option<Set>,
     look: Option<Look>,
     gains: Option<Nothing>,
+    senders: Option<Nothing>,
     digest: Option<Nothing>,
 }
 
@@ -44,7 +46,8 @@ impl Request {
     /// Number of fields that are set.
     fn keys(&self) -> usize {
         let runs = [self.start.is_some(), self.step.is_some(), self.set.is_some()];
-        let tells = [self.look.is_some(), self.gains.is_some(), self.digest.is_some()];
+        let tells =
+            [self.look.is_some(), self.gains.is_some(), self.senders.is_some(), self.digest.is_some()];
         runs.into_iter().chain(tells).map(usize::from).sum()
     }
 }
@@ -101,6 +104,9 @@ enum Reply {
     Gains {
         gains: Vec<(&'static str, f64, f64)>,
     },
+    Senders {
+        senders: Vec<(&'static str, Option<&'static str>)>,
+    },
     Digest {
         digest: String,
     },
@@ -131,6 +137,14 @@ fn answer(run: &mut Option<Simulation>, request: &[u8]) -> Result<Reply, String>
             Some((law.name(), gains.alpha, gains.beta))
         });
         return Ok(Reply::Gains { gains: gains.collect() });
+    }
+    if let Some(Nothing {}) = request.senders {
+        let senders = SenderSpec::all().into_iter().filter_map(|law| {
+            let traits = law.traits();
+            let alone = !(traits.datagrams || traits.governs || traits.told);
+            alone.then(|| (law.name(), law.router().map(|router| router.name())))
+        });
+        return Ok(Reply::Senders { senders: senders.collect() });
     }
     let run = run.as_mut().ok_or("nothing has been started")?;
     if let Some(Step { until }) = request.step {
@@ -262,6 +276,14 @@ mod tests {
         let told = ask(&mut None, &json!({"gains": {}}));
         let xcp = told["gains"].as_array().expect("laws").iter().find(|law| law[0] == "xcp");
         assert_eq!(xcp, Some(&json!(["xcp", 0.4, 0.226])));
+    }
+
+    #[test]
+    fn senders_are_told_with_their_routers() {
+        let told = ask(&mut None, &json!({"senders": {}}));
+        let senders = told["senders"].as_array().expect("laws");
+        assert!(senders.contains(&json!(["xcp", "xcp"])) && senders.contains(&json!(["sack", null])));
+        assert!(!senders.iter().any(|law| law[0] == "udp"));
     }
 
     #[test]
