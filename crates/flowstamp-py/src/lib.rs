@@ -2,6 +2,7 @@
 //!
 //! `python/flowstamp/_flowstamp.pyi` is its contract; the typed facade is in the modules beside it.
 
+mod batch;
 mod blind;
 mod control;
 mod routes;
@@ -79,6 +80,8 @@ mod _flowstamp {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use super::batch::{run_each, run_many};
+    #[pymodule_export]
     use super::blind::blind_steps;
     #[pymodule_export]
     use super::control::{
@@ -87,7 +90,7 @@ mod _flowstamp {
     #[pymodule_export]
     use super::routes::{max_min, network_trajectory};
     #[pymodule_export]
-    use super::run::{Run, run_each, run_many};
+    use super::run::Run;
     #[pymodule_export]
     use super::shared::{shared_map, shared_settling, shared_trajectory};
     #[pymodule_export]
