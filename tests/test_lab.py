@@ -193,7 +193,7 @@ def test_compare_says_in_which_lab_a_mistake_is(tmp_path: Path, capsys: pytest.C
     file.write_text((LABS / "pages.toml").read_text().replace('"60Mbps"', '"60mbps"'))
     out = tmp_path / "out"
     assert run_command(["compare", str(file), "--protocols", "cubic", "--out", str(out)]) == 2
-    assert capsys.readouterr().err.startswith(f"flowstamp: {file}: line ")
+    assert capsys.readouterr().err.startswith(f"flowstamp: {file}: path.rate: ")
     # A law that the kernel has not is refused before the others run.
     pages = LABS / "pages.toml"
     for law in ("newreno", "pcp"):

@@ -256,7 +256,7 @@ def test_what_it_cannot_do_is_one_line() -> None:
     )
     done = tool("R4.14", "vegas")
     assert done.returncode == 1
-    assert done.stderr == "same_flows.py: R4.14 has no run vegas; there are rcp, xcp, sack\n"
+    assert done.stderr == "same_flows.py: R4.14 has no run vegas; there are rcp, xcp, sack, rcp_held\n"
 
 
 def test_without_ns2() -> None:
