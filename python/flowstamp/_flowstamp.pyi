@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
-import pandas
 import polars
 
 __version__: str
@@ -27,14 +26,14 @@ class Table:
     def __new__(cls, columns: Sequence[tuple[str, Sequence[int] | Sequence[float] | Sequence[str]]]) -> Table:
         """Makes a table from columns of equal length: integers, floats or strings."""
     @staticmethod
-    def from_parquet(data: bytes) -> Table:
+    def from_parquet(bytes: bytes) -> Table:
         """Reads a table that a run, a lab or `parquet` wrote. Raises `ValueError` for anything else."""
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, key: str, /) -> Any:
         """Returns a column of numbers as a float64 array, NaN where a value is missing, and one of strings as a list."""
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Iterates over the rows as dictionaries, with None where a value is missing."""
     def __len__(self) -> int: ...
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> Any:
         """Returns a pandas frame: strings as categories, NaN where a value is missing. Needs flowstamp[pandas]."""
     def to_polars(self) -> polars.DataFrame:
         """Returns a polars frame. Needs flowstamp[polars]."""
