@@ -28,6 +28,8 @@ WORKSPACE = (
 RUST_TESTS = ("golden", "engine", "defaults", "batches")
 PYTHON_TESTS = ("docs", "api", "figures", "expected", "gallery", "bad_input", "lab")
 FIGURE_TESTS = ("figures", "expected", "gallery")
+# A test of the kernel would wait until this test ends (`turn` in conftest.py).
+NEITHER_LONG_NOR_ALONE = "not long and not kernel"
 # Dependencies are built once and kept; later runs build laws and simulator only. The copy of the workspace stays at one
 # path, because cargo builds a crate at another path anew.
 TARGET = ROOT / "target/adding-a-law"
@@ -136,7 +138,7 @@ def build(workspace: Path) -> None:
 def run_tests(workspace: Path) -> None:
     cargo(workspace, "test", "--package", "flowstamp-laws", "--all-features", "--lib")
     cargo(workspace, "test", "--package", "flowstamp-sim", *(word for name in RUST_TESTS for word in ("--test", name)))
-    pytest_of(workspace, "-m", "not long", *files_of(PYTHON_TESTS))
+    pytest_of(workspace, "-m", NEITHER_LONG_NOR_ALONE, *files_of(PYTHON_TESTS))
 
 
 def lint(workspace: Path) -> None:
@@ -207,7 +209,7 @@ def follow(workspace: Path) -> None:
         else:
             figure = json.loads(python(workspace, "-m", "flowstamp", *arguments, "--json", "--out", "out/figures"))
             assert [claim["status"] for claim in figure["figures"][0]["claims"]] == ["holds"]
-    pytest_of(workspace, "-m", "not long", *files_of(FIGURE_TESTS))
+    pytest_of(workspace, "-m", NEITHER_LONG_NOR_ALONE, *files_of(FIGURE_TESTS))
 
 
 def check(summary: dict[str, Any]) -> None:

@@ -58,10 +58,15 @@ def test_the_same_flows(law: str) -> None:
     assert len(re.findall(r"^ +\d+-\d+ ", done.stdout, re.MULTILINE)) > 5
 
 
+# R4.17's loads of 0.75 at a fortieth of its rate.
+SLOWER = ("flows.forward.web.flows_per_s=122.3", "flows.back.web.flows_per_s=122.3")
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_the_same_flows_over_several_links() -> None:
     sets = ["duration=8s", "warmup=2s", 'parking_lot.rates=["64Mbps","64Mbps","64Mbps"]', "parking_lot.delay=16ms"]
+    sets += [f"flows.{name}.web.flows_per_s=144" for name in ("all", "cross")]
     done = tool("R4.22", "xcp", *(argument for key in sets for argument in ("--set", key)), "--split", "500")
     assert done.returncode == 0, done.stderr
     small = means(done.stdout)[0]
@@ -93,7 +98,7 @@ def test_links_that_differ_and_flows_back() -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_active_flows_and_utilisation_over_time() -> None:
-    sets = ["dumbbell.rate=60Mbps", "duration=5s", "warmup=1s"]
+    sets = ["dumbbell.rate=60Mbps", "duration=5s", "warmup=1s", *SLOWER]
     arguments = [*(word for text in sets for word in ("--set", text)), "--split", "500"]
     done = tool("R4.17", "sack", *arguments, "--active", "2:3,3:5", "--above", "0.05", "--after", "2s")
     assert done.returncode == 0, done.stderr
@@ -101,7 +106,7 @@ def test_active_flows_and_utilisation_over_time() -> None:
     rows = re.findall(rf"^active flows 2 to 3 s: {number} and {number}$", done.stdout, re.MULTILINE)
     rows += re.findall(rf"^active flows 3 to 5 s: {number} and {number}$", done.stdout, re.MULTILINE)
     assert len(rows) == 2
-    # The flows are the same and lose nothing: 135.4 and 135.5, 141.8 and 142.5.
+    # The flows are the same and lose nothing.
     assert all(float(ours) == pytest.approx(float(theirs), rel=0.02) for ours, theirs in rows)
     assert re.search(r"^above 0.05: 0.00 s and 0.00 s$", done.stdout, re.MULTILINE)
     done = tool("R4.17", "sack", *arguments, "--estimate", "2:3")
@@ -234,7 +239,7 @@ def test_flows_of_other_round_trips() -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_flows_back() -> None:
-    sets = ["dumbbell.rate=60Mbps", "duration=5s", "warmup=1s"]
+    sets = ["dumbbell.rate=60Mbps", "duration=5s", "warmup=1s", *SLOWER]
     done = tool("R4.17", "sack", *(word for text in sets for word in ("--set", text)), "--split", "500")
     assert done.returncode == 0, done.stderr
     small = means(done.stdout)[0]
