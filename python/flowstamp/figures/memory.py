@@ -3,10 +3,11 @@
 
     {"X10": {"fast": {"fair-share": [8.9], ...}, "full": {"jain": [0.99, 0.98, 0.99, 0.99, 0.97], ...}}, ...}
 
-A claim has its values with seeds 1 to 5; a figure without randomness has one value for all seeds. null stands for a
-seed without a value. Instead of values a claim of a kernel measurement may have the reason why there are none, such as
-"invalid". Mean, band and status follow from the values and from the bound in the figure's file. Numbers have six
-digits, because further digits depend on the machine.
+A claim has its values with seeds 1 to 5; a figure without randomness has one value for all seeds. Two or three values
+are provisional: seed 1's, and the ends of an earlier band or seed 1's again. null stands for a seed without a value.
+Instead of values a claim of a kernel measurement may have the reason why there are none, such as "invalid". Mean,
+band and status follow from the values and from the bound in the figure's file. Numbers have six digits, because
+further digits depend on the machine.
 
 New results are compared with the file. A claim has changed if its status is different, in either direction, or if it
 still differs from the paper but its value is outside the band of the values. Kernel measurements depend on the machine.

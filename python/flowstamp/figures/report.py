@@ -31,6 +31,7 @@ HEADS: Mapping[Of, str] = {
     "ours": "Ours: variants of the set-up, and what the paper does not say",
     "identity": "Identities: what arithmetic alone gives",
 }
+PROVISIONAL = "provisional"
 TABLE = "| figure | claim | expected | mean and band | verdict | seeds |\n|---|---|---|---|---|---|"
 
 
@@ -52,8 +53,10 @@ def expected(claim: Claim) -> str:
 
 
 def seeds(verdict: Verdict) -> str:
-    """Formats with how many seeds a claim holds; empty until each of `SEEDS` has run."""
-    return verdict.seeds if len(verdict.values) == len(SEEDS) else ""
+    """Formats with how many seeds a claim holds; `PROVISIONAL` until `SEEDS` have run, empty if nothing is random."""
+    if len(verdict.values) == len(SEEDS):
+        return verdict.seeds
+    return PROVISIONAL if len(verdict.values) > 1 else ""
 
 
 def row(figure: FigureSpec, verdict: Verdict) -> str:
@@ -87,8 +90,8 @@ class Page:
         partial = sum(len(one.values) not in (0, 1, len(SEEDS)) for _, one in self.verdicts)
         if partial:
             yield (
-                f"Of {partial} claims below, `expected.json` has only seed 1's value and the ends of the band of "
-                "five seeds. Their verdicts are provisional until `flowstamp figure all --accept` has run."
+                f"Of {partial} claims below, `expected.json` does not have the values of all five seeds yet. "
+                "Their verdicts are provisional until `flowstamp figure all --accept` has run."
             )
         yield "## Headlines"
         seen = set[str]()
@@ -110,7 +113,7 @@ class Page:
         yield f"### {plain(one.claim.paper)}"
         if picture:  # The site puts the figure's picture in the place of this link.
             yield f"[Picture of {spec.id}](../gallery/{spec.id}.md)"
-        count = f" ({seeds(one)} seeds)" if seeds(one) else ""
+        count = {"": "", PROVISIONAL: f" ({PROVISIONAL})"}.get(seeds(one), f" ({seeds(one)} seeds)")
         where = cell(spec.paper.removeprefix(paper_of(spec)).strip(", "))
         cells = [f"**{one.status}**{count}", shown_values(one), expected(one.claim), where]
         command = f"`flowstamp figure {spec.id} --seeds 5`"
