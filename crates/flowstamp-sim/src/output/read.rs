@@ -4,7 +4,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{
     ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, UInt32Array, UInt64Array,
 };
-use parquet::basic::{LogicalType, Type as Physical};
+use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{
     ByteArray, ByteArrayType, DataType, DoubleType, Int32Type as Int32, Int64Type as Int64,
@@ -46,8 +46,8 @@ fn array(
     at: usize,
     column: &ColumnDescriptor,
 ) -> Result<ArrayRef> {
-    let signed =
-        column.logical_type_ref().is_none_or(|of| !matches!(of, LogicalType::Integer(of) if !of.is_signed));
+    // Labs write no logical type, which is the newer way to say this.
+    let signed = !matches!(column.converted_type(), ConvertedType::UINT_32 | ConvertedType::UINT_64);
     Ok(match column.physical_type() {
         Physical::DOUBLE => Arc::new(Float64Array::from(values::<DoubleType>(reader, at)?)),
         Physical::INT64 if signed => Arc::new(Int64Array::from(values::<Int64>(reader, at)?)),
