@@ -98,7 +98,7 @@ impl LongestRtt<'_> {
     }
 }
 
-/// Refuses times below 1 ns, of those that are set.
+/// Refuses any time below 1 ns among those that are set.
 pub(crate) fn check_times<const N: usize>(times: [(&'static str, Option<Time>); N]) -> Result<(), Refused> {
     for (name, time) in times {
         let Some(time) = time else { continue };

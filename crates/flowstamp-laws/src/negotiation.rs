@@ -61,12 +61,12 @@ struct Path {
     fallen: Option<FallBack>,
 }
 
-/// Negotiation state of one flow. Few flows negotiate, so that the state of others is only a null pointer.
+/// Negotiation state of one flow. Few flows negotiate, so the state of all others is only a null pointer.
 #[derive(Clone, Debug)]
 pub struct Negotiation(Option<Box<Path>>);
 
 impl Negotiation {
-    /// Creates the state before any answer, of a flow that negotiates or not.
+    /// Creates a flow's state before any answer, whether or not the flow negotiates.
     #[must_use]
     pub fn new(negotiates: bool, flow: &FlowView) -> Self {
         let path = Path { flow: *flow, hops: None, before: None, until: None, fallen: None };
@@ -89,7 +89,7 @@ impl Negotiation {
         Report { fallen_back: fallen.map(|it| it.since), ..Report::default() }
     }
 
-    /// Whether the flow negotiates and is no TCP.
+    /// Whether the flow negotiates and has not become a TCP.
     #[inline]
     #[must_use]
     pub fn asks(&self) -> bool {
@@ -108,7 +108,7 @@ impl Negotiation {
         Some(&mut self.0.as_mut()?.fallen.as_mut()?.tcp)
     }
 
-    /// Takes an ack, while the law's window is `cwnd` bytes. Returns whether the flow is a TCP, which has then
+    /// Handles an ack while the law's window is `cwnd` bytes. Returns true if the flow is a TCP; the TCP has then
     /// handled the ack.
     #[inline]
     pub fn on_ack(&mut self, ack: &Ack<'_>, cwnd: f64) -> bool {
@@ -125,7 +125,7 @@ impl Negotiation {
 
 impl Path {
     /// Turns the flow into a TCP with a window of `window` packets, if an answer's bits show a router without the
-    /// protocol. Returns whether it has just done so. After a change of route, packets of the old route may return for
+    /// protocol. Returns whether this call did so. After a change of route, packets of the old route may return for
     /// the time `wait`.
     fn judge(&mut self, now: Time, bits: u16, window: f64, wait: Time) -> bool {
         let counted = Some(FIRST_PTL.saturating_sub(ptl(bits)));

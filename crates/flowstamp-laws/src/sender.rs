@@ -314,8 +314,8 @@ pub enum Congestion<'a> {
 }
 
 impl Congestion<'_> {
-    /// What TCP's reaction leaves of a window of `cwnd` bytes: half of what is in flight after a loss or a mark, one
-    /// packet after a timeout.
+    /// Returns the window that TCP's reaction leaves of `cwnd` bytes: half of the bytes in flight after a loss or a
+    /// mark, and one packet after a timeout.
     pub(crate) fn halve(self, cwnd: f64, packet_bytes: f64) -> f64 {
         match self {
             Self::Loss { flight } | Self::Mark { flight } => {

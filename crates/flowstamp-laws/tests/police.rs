@@ -25,8 +25,8 @@ enum Habit {
     ObeysOnce,
 }
 
-/// A flow in a path of `round` whose router offers `offer` bytes/s, for `rounds` round trips of at least 10 ms and the time in which rates are
-/// taken, or until it is isolated; with the time when the last phase began.
+/// Runs a flow on a path of round trip `round` whose router offers `offer` bytes/s. The run lasts `rounds` round trips of at least 10 ms and
+/// the time over which rates are measured, or until the flow is isolated. Returns the flow and the time when the last phase began.
 ///
 /// A `suspect` is tested even if it sends no more than it is told. `held` packets leave at once, as a stack with
 /// segmentation offload and held-back acks lets them.
@@ -107,7 +107,7 @@ fn path() -> impl Strategy<Value = (Time, f64)> {
     path_of(1000..500_000)
 }
 
-/// The same, of round trips in a range, in us.
+/// The same for round trips in a range, in us.
 fn path_of(rounds_us: std::ops::Range<u64>) -> impl Strategy<Value = (Time, f64)> {
     (40.0f64..400.0, rounds_us).prop_map(|(window, round_us)| {
         let round = Time::from_micros(round_us);
@@ -161,7 +161,7 @@ proptest! {
         let names: Vec<_> = names.into_iter().map(|us| us.map(Time::from_micros)).collect();
         let offer = 5.0 * PARAMS.heavy.bytes_per_sec();
         let (flow, since) = live_naming(Habit::Ignores, true, offer, Time::from_secs(1), held, 40, &names, 0);
-        // Two packets in each round trip named: a smaller window cannot be halved, and the flow has `heavy`.
+        // A window below two packets in the longest stated round trip cannot be halved. Such a flow is limited to `heavy`.
         let longest = names.iter().flatten().max().copied().unwrap_or_default();
         if (Time::from_nanos(1)..Time::from_secs_f64(2.0 * f64::from(PACKET) / offer)).contains(&longest) {
             prop_assert_eq!(flow.feedback_bounds(&PARAMS, since, PACKET).rate, Some(PARAMS.heavy), "{:?}", flow);

@@ -43,7 +43,8 @@
 //! A flow's headers state its round trip, and an attacker may spoof packets with another one. T is the longest round
 //! trip stated in two watches, so that a few packets with too short a value do not cause an early verdict. T does not
 //! change during a test. It is between 10 ms and 2 s, or one second where no packet states one. Two tests at the longest T take 18 s.
-//! A flow that states 1 ms and sends a window each 50 ms has any rate over 60 ms; 200 ms are at least four such windows.
+//! A flow that states 1 ms and sends a window every 50 ms can show any rate over 60 ms; 200 ms cover at least four such
+//! windows.
 //!
 //! Deviations (paper says / we do / because):
 //! 1. The router tests a flow that it suspects / a flow is suspect above a given rate, and with RCP only above the
@@ -60,15 +61,15 @@
 //! 6. Isolation has no end / it ends, and probation follows / a flow's ports and addresses may pass to another flow.
 //! 7. A flow passes if its window has fallen / it passes only if its rate is also at least a quarter of r_0, below what
 //!    it was before the test, and none of its packets was held back / a flow that pauses because of its own losses, or
-//!    that a growing queue slows, has not obeyed, and would pass by chance.
+//!    that is slowed by a growing queue, has not obeyed. It would otherwise pass by chance.
 //! 8. Nothing on how much an isolated flow may send / half of its rate, halved again while the link drops packets /
 //!    half of a flow at twice the link's rate still fills the link.
 //! 9. Packets count as their headers state / a flow weighs at most 1.25 times as much as an honest one of its
 //!    measured rate, and its RTT counts as at most four times the longest that proven flows have stated ([`Belief`])
 //!    / a verdict takes seconds, and until then the flow would take as much as it claims.
-//! 10. Only verdicts isolate / unproven flows are limited to `heavy` too, on a link in trouble, after void tests in which
+//! 10. Only verdicts isolate / unproven flows are also limited to `heavy`: on a link in trouble, after void tests in which
 //!     the link dropped packets, and where a window of less than two packets cannot be halved / the verdict on a flow that
-//!     states 2 s takes 18 s, and other flows get none.
+//!     states 2 s takes 18 s, and some flows never get a verdict.
 
 mod limit;
 mod link;
@@ -353,7 +354,7 @@ impl Flow {
         }
     }
 
-    /// Judges `rate`, in bytes/s, of the test.
+    /// Judges the test by the flow's `rate` in bytes/s.
     fn judge(&mut self, params: &Params, packet: &Packet, rate: f64, least: f64) {
         let now = packet.now;
         if rate > 0.75 * self.reference {

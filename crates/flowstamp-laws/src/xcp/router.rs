@@ -58,9 +58,9 @@
 //! 11. Links are full duplex / packets that arrive over a medium shared by both directions are counted and stamped
 //!     like those that leave, as in XCP-b (Abrantes and Ricardo 2006, section 5) / they use part of the stated
 //!     capacity.
-//! 12. `max_fill` is not of the paper but of the authors' code of January 2002, which hands out no more in an interval
-//!     than that share of the buffer has room for / it is unset / where the buffer is small beside what starts at once,
-//!     it is what keeps starts from overflowing it.
+//! 12. Nothing on a bound of an interval's increases / `max_fill`, unset by default, bounds them to the room that this
+//!     share of the buffer has beside the queue, as the authors' code of January 2002 does / it keeps flows that start
+//!     together from overflowing a small buffer.
 
 use super::header::Encoding;
 use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight};
@@ -173,7 +173,7 @@ impl<E: Encoding> Router<E> {
         }
     }
 
-    /// What this share of the buffer has room for beside the queue, in bytes.
+    /// Returns the room that this share of the buffer has beside the queue, in bytes.
     fn room(&self, share: f64, link: LinkView) -> f64 {
         let free = match self.limit {
             Limit::Bytes(bytes) => share * bytes as f64 - link.queue_bytes as f64,

@@ -164,7 +164,7 @@ fn numbers_of_one_interval() {
     assert!((stamp.0[2] - 3200.0).abs() < 1e-6, "{}", stamp.0[2]);
 }
 
-/// `max_fill` gives at most what is free of its share of the buffer, in an interval of 0.1 s, and takes as before.
+/// In an interval of 0.1 s, `max_fill` bounds increases to the free part of its share of the buffer. It does not change decreases.
 #[test]
 fn increases_fit_into_the_buffer() {
     let capacity = Rate::from_bytes_per_sec(1e6);

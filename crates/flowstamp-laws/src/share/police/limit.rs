@@ -11,9 +11,9 @@ const ISOLATED_BUCKET_S: f64 = 0.02;
 const MAX_PAUSE_S: f64 = 1.0;
 
 impl Flow {
-    /// Whether a packet of the flow may pass, by a token bucket. An isolated flow has its allowance. An
-    /// unproven flow has `heavy` while the link is in trouble, and also later once it is marked. It goes on probation
-    /// if it sends more.
+    /// Whether a packet of the flow may pass, by a token bucket. An isolated flow is limited to its
+    /// allowance. An unproven flow is limited to `heavy` while the link is in trouble, and also later once it is
+    /// marked. It goes on probation if it sends more.
     pub fn admits(&mut self, params: &Params, now: Time, bytes: u32, trouble: &Trouble) -> bool {
         let heavy = params.heavy.bytes_per_sec();
         let isolated = self.is_isolated();
