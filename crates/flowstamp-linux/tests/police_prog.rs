@@ -187,7 +187,7 @@ fn what_is_isolated_is_dropped_or_put_into_its_class() {
     }
 }
 
-/// 2.2 MB/s, whatever it is told, at a round trip of 10 ms: two tests and the watch before take some 0.6 s.
+/// The flow sends 2.2 MB/s whatever it is told, at a round trip of 10 ms. The watch and two tests take some 0.6 s.
 #[test]
 fn who_ignores_what_he_is_told_is_isolated_after_two_tests() {
     if skipped() {

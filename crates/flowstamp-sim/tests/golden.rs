@@ -9,7 +9,8 @@
 //!
 //! Each sender of the registry has a scenario with its own router and one with each other router of its header. Their digests are in
 //! `golden/laws.txt`. A new law has none: its runs only have to be the same twice and conserve packets. `make bless` runs the command
-//! above, which records the digests. A long test fails until it has, so no law goes in without them.
+//! above, which records the digests. A long test fails until they are recorded, so no law goes in without
+//! them.
 
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::sender::Recovery;
@@ -82,7 +83,7 @@ fn results_are_those_known_to_the_bit() {
     as_known("digests.txt", "name, then digests of summary, flows, series, capture", &lines);
 }
 
-/// A scenario for each sender law on the router that its flows have by themselves, and on each other router of its header. A law that
+/// A scenario for each sender law on the default router of its flows, and on each other router of its header. A law that
 /// governs a link needs a network of its own: `golden/` has one for each.
 fn of_the_registry() -> BTreeMap<String, Loaded> {
     let senders: Vec<_> = SenderSpec::all().into_iter().filter(|law| !law.traits().governs).collect();

@@ -234,7 +234,7 @@ const BROKEN: &str = "{ loss = 0.02, burst_loss = { p = 0.005, r = 0.5 }, lost_p
                       jitter = { distribution = \"normal\", deviation = \"2ms\" }, delays = { steps = [[\"0s\", \"16ms\"], [\"3s\", \"10ms\"]], interpolate = true }, \
                       duplicate = 0.05, reorder = 0.05, reorder_delay = \"7ms\", detours = [{ from = \"1s\", until = \"2s\", delay = \"30ms\" }] }";
 
-/// Transfers of each honest sender arrive, whole and once, over links that do everything at a time.
+/// Transfers of each honest sender arrive complete and once over links with all impairments at the same time.
 #[test]
 fn transfers_survive_broken_paths() {
     for (law, router) in with_routers(&honest()) {

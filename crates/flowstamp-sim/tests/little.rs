@@ -5,7 +5,7 @@ mod common;
 use common::{laws, run};
 use proptest::prelude::*;
 
-/// All laws, with buffers that lose packets and that do not.
+/// All laws, with buffers that lose packets and with buffers that do not.
 fn scenario() -> impl Strategy<Value = String> {
     let law = prop::sample::select(laws());
     let sizes = prop_oneof![

@@ -319,7 +319,7 @@ fn a_run_whose_routes_change_is_a_function_of_its_seed() {
     }
 }
 
-/// A flow that counts routers, from s to t over two routers, or over three while a link is down; the one from c has `router`.
+/// Runs a flow from s to t that counts routers. There are two on its route, and three while a link is down. The link from c has `router`.
 fn counted(router: &str) -> Results {
     run(&format!(
         r#"
@@ -338,8 +338,8 @@ fn counted(router: &str) -> Results {
     ))
 }
 
-/// XCP's section 8.2: a flow falls back if a router has no XCP, and only then, however many routers its ways have. Packets of both
-/// ways return for a while after a change.
+/// XCP's section 8.2: a flow falls back if a router has no XCP, and only then, however many routers its routes have. For a while after
+/// a change, packets of both routes return.
 #[test]
 fn a_change_of_route_makes_a_flow_fall_back_if_a_router_has_no_xcp() {
     let r = counted("xcp");
@@ -348,7 +348,7 @@ fn a_change_of_route_makes_a_flow_fall_back_if_a_router_has_no_xcp() {
     assert!(late > 1000, "and came back: {late}");
     assert_eq!(r.summary.flows[0].switched_s.get(), None);
 
-    // The first answers that crossed the other way come a round trip of 60 ms after the failure.
+    // The first answers from the other route come a round trip of 60 ms after the failure.
     let at = counted("none").summary.flows[0].switched_s.get().expect("it fell back");
     assert!((2.06..3.0).contains(&at), "at {at} s");
 }

@@ -3,8 +3,8 @@
 //! A change run draws the same few liars each time. With `FLOWSTAMP_NIGHTLY=1` there are many, and `FLOWSTAMP_DRAWS=0..250`
 //! chooses them. A failure prints the seed, and `FLOWSTAMP_LIARS=LAW:SEED` runs one again.
 //!
-//! The promise: 30 s after the last liar's start honest flows together have 0.9 of the capacity that is left after what
-//! liars send, and two newcomers have 0.8 of their share 10 s later. How it is measured:
+//! The promise: 30 s after the last liar's start, honest flows together have 0.9 of the capacity that liars leave. 10 s
+//! later, two newcomers have 0.8 of their share. How it is measured:
 //!
 //! 1. *Liars send* at most a fifth of the link each, the most that an isolated flow is allowed. A liar that gets more
 //!    takes it from the honest flows, and so fails the test.
@@ -103,10 +103,10 @@ fn goodput(r: &Results, group: &str, (from_s, to_s): (f64, f64)) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The part of an XCP link that is used beside `idle` liars that use nothing of what they are given.
+/// Utilisation of an XCP link beside `idle` liars that do not use their increases.
 ///
-/// With a part `w` of the weight they are given `w` of the increases. At rest what the others are given,
-/// `(1 - w) gamma y`, is what is taken from them, `gamma y - alpha (C - y)` (equation 2).
+/// Liars with a share `w` of the weight get a share `w` of the increases. At rest, the increases of the other flows,
+/// `(1 - w) gamma y`, equal their decreases, `gamma y - alpha (C - y)` (equation 2).
 fn used(law: &str, idle: usize, honest: usize) -> f64 {
     let (alpha, gamma) = (0.4, if law == "rcp" { 0.0 } else { 0.1 });
     let weight = MOST_FLOWS * idle as f64;
@@ -120,7 +120,7 @@ fn judge(law: &str, r: &Results) -> Result<(), String> {
     let has_been = |name: &str, what: fn(&TestedFlow) -> u64| {
         tested.iter().any(|flow| flow.group == name && what(flow) > 0)
     };
-    // What liars leave to so many honest flows.
+    // Bits per second that liars leave to this number of honest flows.
     let left = |span, honest| {
         let is_idle = |name: &&&String| goodput(r, name, span) < HEAVY && !has_been(name, |t| t.isolations);
         let idle = liars.iter().filter(is_idle).count();
@@ -189,7 +189,7 @@ fn honest_flows_have_what_isolated_ones_leave() {
     let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
     let drawn = if nightly { RandomState::new().build_hasher().finish() >> 1 } else { 0 };
     let mut draws = drawn..drawn + if nightly { 50 } else { 2 };
-    // One draw in 100 fails, by docs/security.md. Of 200 draws up to six may, which chance exceeds once in 200 nights.
+    // By docs/security.md one draw in 100 fails. Here up to six of 200 draws may fail. Chance exceeds six once in 200 nights.
     let mut allowed = if nightly { 6 } else { 0 };
     if let Ok(range) = std::env::var("FLOWSTAMP_DRAWS") {
         let (first, end) = range.split_once("..").expect("FIRST..END");

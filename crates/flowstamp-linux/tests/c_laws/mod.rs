@@ -1,4 +1,4 @@
-//! What the comparisons of laws in C with those in Rust have in common.
+//! Code shared by the tests that compare the laws in C with those in Rust.
 
 #![allow(dead_code, unused_macros, reason = "each comparison has its laws")]
 
@@ -6,7 +6,7 @@ use flowstamp_laws::router::RouterLaw;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// What a product of fs_mul_div may be off by, of itself.
+/// Largest relative error of a product of fs_mul_div.
 pub const U: f64 = 1.0 / (1u64 << 29) as f64;
 
 #[repr(C)]
@@ -61,7 +61,7 @@ pub struct Xcp {
     pub input_rate_q16: u64,
 }
 
-/// 10^4 cases, or 10^6 in the nightly run, of which each counts for some.
+/// 10^4 cases, or 10^6 in the nightly run, divided by the number of cases that each one stands for.
 pub fn config_of(each_counts_for: u32) -> ProptestConfig {
     let nightly = std::env::var_os("FLOWSTAMP_NIGHTLY").is_some_and(|v| v == "1");
     let cases = if nightly { 1_000_000 } else { 10_000 } / each_counts_for;

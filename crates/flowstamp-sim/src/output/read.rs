@@ -15,7 +15,7 @@ use parquet::schema::types::ColumnDescriptor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Rows read at a time: what a damaged file says of their number allocates no memory.
+/// Rows read at a time. The row count that a damaged file claims therefore allocates no memory.
 const BATCH: usize = 65_536;
 
 /// Reads a table that a run or a lab wrote as Parquet. Strings become dictionaries. The library's own reader of Arrow tables needs
@@ -46,7 +46,7 @@ fn array(
     at: usize,
     column: &ColumnDescriptor,
 ) -> Result<ArrayRef> {
-    // Labs write no logical type, which is the newer way to say this.
+    // Labs write converted types only, not the newer logical types.
     let signed = !matches!(column.converted_type(), ConvertedType::UINT_32 | ConvertedType::UINT_64);
     Ok(match column.physical_type() {
         Physical::DOUBLE => Arc::new(Float64Array::from(values::<DoubleType>(reader, at)?)),
