@@ -22,7 +22,7 @@ ROWS = 10
 
 
 def column(table: Table, name: str) -> NDArray[np.float64] | list[Any]:
-    """Returns a column of numbers as a float64 array, NaN where a value is missing, and one of strings as a list."""
+    """Returns a column: a float64 array with NaN where a value is missing, or a list if it has strings."""
     import numpy as np
 
     try:

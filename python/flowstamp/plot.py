@@ -107,8 +107,8 @@ class Panel:
     linthresh: float = 1.0  # for symlog: the scale is linear within plus or minus this value, so that it includes zero
     legend: bool | None = None  # default: only in the first panel
     axis: Axis | None = None  # the panel's own x axis, if it does not share the stack's
-    bounds: Sequence[tuple[float, float]] = ()  # what claims expect: lines, or bands between two values
-    corner: tuple[str, bool] | None = None  # what became of the panel's claims, and whether all of them hold
+    bounds: Sequence[tuple[float, float]] = ()  # bounds of claims: lines, or bands between two values
+    corner: tuple[str, bool] | None = None  # the verdicts on the panel's claims, and whether all hold
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
     labels: dict[str, None] = {}
     clipped = panel.yscale == "linear" and panel.ylim != (None, None) and not axis.markers
     for curve in panel.curves:
-        # Curves with the same label have one entry in the legend, and so have all that it has no room for.
+        # Curves with the same label share a legend entry. So do all curves for which the legend has no room.
         entry = curve.label if curve.label in named else "others"
         label = None if entry in labels else entry
         labels[entry] = None
@@ -199,7 +199,7 @@ def _named(curves: Sequence[Curve]) -> set[str]:
 
 
 def _bounds(ax: Axes, panel: Panel) -> None:
-    """Draws what the panel's claims expect, and in a corner what became of them."""
+    """Draws the bounds of the panel's claims, and their verdicts in a corner."""
     for low, high in panel.bounds:
         if panel.yscale == "log" and low <= 0:
             continue

@@ -27,7 +27,7 @@ Report = Callable[[str], AbstractContextManager[Progress]]
 
 
 class Seeds:
-    """Runs of figures with seeds 1 to a number."""
+    """Runs of figures with seeds from 1 to a given number."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Seeds:
     def _simulated(self, spec: FigureSpec) -> Outcome:
         first = self._seed(spec, 1)
         found = [first]
-        # A figure that only computes has no seed. In another one nothing is random if two seeds give the same runs.
+        # A figure that only computes has no seed. Any other figure has no randomness if two seeds give the same runs.
         for seed in range(2, self.number + 1) if spec.simulated or spec.reuse else ():
             found.append(self._seed(spec, seed))
             if seed == 2 and found[1].digest == first.digest:

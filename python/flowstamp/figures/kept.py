@@ -51,7 +51,7 @@ class Kept:
     def outcome(self, spec: FigureSpec, seed: int, *, drawn: bool = True) -> Outcome | None:
         """Returns a cached outcome with a seed, or None.
 
-        One with a picture (`drawn`) needs the files that were written for it, unchanged.
+        If `drawn`, the files that were written with its picture must be unchanged.
         """
         row = self._found.get((self._key(spec), seed))
         if spec.measured or row is None:

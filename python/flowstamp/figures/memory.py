@@ -4,9 +4,9 @@
     {"X10": {"fast": {"fair-share": [8.9], ...}, "full": {"jain": [0.99, 0.98, 0.99, 0.99, 0.97], ...}}, ...}
 
 A claim has its values with seeds 1 to 5; a figure without randomness has one value for all seeds. Two or three values
-are provisional: seed 1's, and the ends of an earlier band or seed 1's again. null stands for a seed without a value.
-Instead of values a claim of a kernel measurement may have the reason why there are none, such as "invalid". Mean,
-band and status follow from the values and from the bound in the figure's file. Numbers have six digits, because
+are provisional: that of seed 1, then the ends of a band that was measured earlier, or seed 1's value again. null stands
+for a seed without a value. A claim of a kernel measurement may have a reason in place of values, such as "invalid".
+Mean, band and status follow from the values and from the bound in the figure's file. Numbers have six digits, because
 further digits depend on the machine.
 
 New results are compared with the file. A claim has changed if its status is different, in either direction, or if it
@@ -122,13 +122,13 @@ class Memory:
         return {c.id: Verdict(c, (), untold="no verdict") for c in spec.claims} | self.verdicts(spec)
 
     def untold(self, spec: FigureSpec) -> set[str]:
-        """Returns the claims of which the short version says otherwise than the full one, so that it is no verdict."""
+        """Returns the claims on which the short version contradicts the full one and therefore gives no verdict."""
         full = {claim: verdict.status in HOLDING for claim, verdict in self.verdicts(spec).items() if verdict.finite}
         short = self.verdicts(spec, "fast")
         return {claim for claim, holds in full.items() if claim in short and (short[claim].status in HOLDING) != holds}
 
     def judged(self, outcome: Outcome, form: Form) -> Outcome:
-        """Returns the outcome with what the file knows of its claims: which hold on average, which have no verdict."""
+        """Returns the outcome, marking the claims that by the file hold on average or have no verdict."""
         known = self.verdicts(outcome.figure)
         untold = self.untold(outcome.figure) if form == "fast" else set()
         verdicts = [

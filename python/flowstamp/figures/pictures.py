@@ -61,14 +61,14 @@ def claims_of(spec: FigureSpec, panel: PanelSpec, verdicts: Sequence[Verdict]) -
 
 
 def bounds(claims: Mapping[Verdict, bool]) -> list[tuple[float, float]]:
-    """Returns what the claims of a panel expect of its measure: lines, or bands of what is equal within a tolerance."""
+    """Returns the bounds of a panel's claims on its measure: lines, or bands for equality within a tolerance."""
     of = [verdict.claim.bound for verdict, itself in claims.items() if itself]
     slack = {bound: bound.slack if bound.relation == "==" else 0.0 for bound in of}
     return list(dict.fromkeys((bound.value - slack[bound], bound.value + slack[bound]) for bound in of))
 
 
 def corner(claims: Iterable[Verdict]) -> tuple[str, bool] | None:
-    """Returns what became of the claims of a panel, and whether all of them hold; None without claims."""
+    """Returns a summary of the verdicts on a panel's claims, and whether all hold; None without claims."""
     held = [bool(verdict.held) for verdict in claims]
     if not held:
         return None

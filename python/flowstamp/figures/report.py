@@ -53,7 +53,10 @@ def expected(claim: Claim) -> str:
 
 
 def seeds(verdict: Verdict) -> str:
-    """Formats with how many seeds a claim holds; `PROVISIONAL` until `SEEDS` have run, empty if nothing is random."""
+    """Formats the number of seeds with which a claim holds.
+
+    It is `PROVISIONAL` until `SEEDS` have run, and empty if nothing is random.
+    """
     if len(verdict.values) == len(SEEDS):
         return verdict.seeds
     return PROVISIONAL if len(verdict.values) > 1 else ""

@@ -77,7 +77,7 @@ class Queue:
         self.runs: dict[str, Run] = {}
         """Requested runs, by resolved scenario."""
         self._wanted: dict[object, set[Run]] = {}
-        """Runs that are still needed, by who asked for them."""
+        """Runs that are still needed, by the owner that asked for them."""
 
     def ask(self, job: Job, owner: object = None) -> Run:
         """Checks a scenario and appends its run to the queue, unless it is already there."""

@@ -23,7 +23,7 @@ from flowstamp.figures.spec import Claim, FigureSpec, RunSpec
 from flowstamp.figures.tables import FigureError
 
 Untold = Literal["skipped", "invalid", "no verdict"]
-"""Why a claim has no verdict: not measurable here, measured on a machine too busy, or the version is too short."""
+"""Why a claim has no verdict: not measurable here, the machine was too busy, or the version is too short."""
 Judged = Literal["holds", "holds on average", "differs on average", "differs"]
 Status = Literal[Judged, "fails", Untold]
 HOLDING: frozenset[Status] = frozenset(("holds", "holds on average"))
@@ -32,9 +32,9 @@ At = tuple[str, int, int]
 
 
 def judged(bound: Bound, values: Sequence[float]) -> Judged:
-    """Returns what finite values, one for each seed, say of a bound.
+    """Judges finite values, one for each seed, by a bound.
 
-    All seeds decide if they agree, otherwise the mean does.
+    If all seeds agree, they decide. Otherwise the mean does.
     """
     held = sum(map(bound.holds, values))
     if held == len(values):
@@ -46,7 +46,7 @@ def judged(bound: Bound, values: Sequence[float]) -> Judged:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim and what was measured of it."""
+    """A claim and its measured values."""
 
     claim: Claim
     values: tuple[float | None, ...]
@@ -85,7 +85,7 @@ class Verdict:
 
     @property
     def status(self) -> Status:
-        """What the seeds say (`judged`), `fails`, or the reason for no verdict.
+        """The verdict of the seeds (`judged`), `fails`, or the reason for no verdict.
 
         A claim that differs fails if its file has no explanation. A missing or non-finite value always fails, even with
         an explanation: such an explanation would fit any value.
