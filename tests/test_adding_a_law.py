@@ -24,7 +24,7 @@ WORKSPACE = (
     *("Cargo.toml", "Cargo.lock", ".cargo", "crates", "python", "figures", "docs", "tests", "pyproject.toml"),
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSES", "examples", "tools", "fuzz"),
 )
-# The tests that may have something to say of a law, and of a figure.
+# The tests that a new law can break, and those that a new figure can break.
 RUST_TESTS = ("golden", "engine", "defaults", "batches")
 PYTHON_TESTS = ("docs", "api", "figures", "expected", "gallery", "bad_input", "lab")
 FIGURE_TESTS = ("figures", "expected", "gallery")
@@ -156,7 +156,7 @@ def docs(workspace: Path) -> None:
 
 
 def bless(workspace: Path) -> None:
-    """Records what the new laws gave, and changes nothing that was recorded."""
+    """Records the results of the new laws, and changes no other recorded result."""
     cargo(workspace, "test", "--package", "flowstamp-sim", "--test", "golden", FLOWSTAMP_ACCEPT="1")
     for name in ("digests.txt", "laws.txt", "table.txt"):
         before, after = (set((root / GOLDEN / name).read_text().splitlines()) for root in (ROOT, workspace))
@@ -166,7 +166,7 @@ def bless(workspace: Path) -> None:
 
 
 MAKE = {"build": build, "test": run_tests, "lint": lint, "docs": docs, "bless": bless}
-"""What stands for each target of `make`: the part of it that a law can break."""
+"""Runs in place of each target of `make` the part of it that a law can break."""
 
 
 @pytest.mark.long
@@ -221,7 +221,7 @@ def check(summary: dict[str, Any]) -> None:
 
 
 def test_each_law_is_three_files() -> None:
-    """Up to the first command: a law, its line, its page; a scenario to try them."""
+    """Up to the first command, the document adds each law, its line and its page, and a scenario to try them."""
     before = takewhile(lambda step: isinstance(step, Change), steps())
     changes = [step for step in before if isinstance(step, Change)]
     assert {change.path: change.is_diff for change in changes} == {

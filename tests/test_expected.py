@@ -185,7 +185,7 @@ class Made:
         return run(self.capsys, "T1", self.folder / "out", fast=True, directory=self.folder / "figures", **options)
 
     def known(self, *values: float | None, **forms: list[float]) -> None:
-        """Makes the file say this of the short version, and of others."""
+        """Writes these values of the short version, and those of other versions, into the file."""
         told = {"fast": values, **forms}
         self.expected.write_text(json.dumps({"T1": {form: {"one": found} for form, found in told.items()}}))
 
@@ -379,7 +379,7 @@ def test_a_figure_in_processes_is_the_same(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_each_seed_has_its_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Mean, band and count are those of the seeds; the file takes each; what has no randomness runs once."""
+    """Mean, band and count come from the seeds. The file records each seed. A figure without randomness runs once."""
     folder = tmp_path / "figures"
     folder.mkdir()
     (folder / "T2.toml").write_text(RANDOM)
@@ -405,7 +405,7 @@ def test_each_seed_has_its_value(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_the_next_seeds_runs_are_in_the_queue_behind_this_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that no core idles; and a runner that drops its runs leaves those of another seed."""
+    """No core idles, and a runner that drops its runs leaves those of another seed."""
     (tmp_path / "T2.toml").write_text(RANDOM)
     (tmp_path / "T3.toml").write_text(RANDOM.replace('id = "T2"', 'id = "T3"').replace("10Mbps", "9Mbps"))
     told: list[tuple[str, str]] = []
@@ -451,7 +451,7 @@ def test_the_seeds_decide_if_they_agree_and_otherwise_their_mean() -> None:
             assert (status in HOLDING) == bound.holds(math.fsum(values) / len(values))
         assert judged(bound, values[::-1]) == status  # in whichever order the seeds ran
         assert judged(bound, values[:1]) in ("holds", "differs")
-        # One more seed that holds never makes a claim that holds differ where the bound has one end.
+        # With a one-sided bound, one more seed that holds never makes a holding claim differ.
         better = bound.value + (1 if ">" in bound.relation else -1) * (bound.slack + 1)
         if bound.relation != "==" and status in HOLDING:
             assert judged(bound, [*values, better]) in HOLDING

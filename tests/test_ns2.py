@@ -176,7 +176,7 @@ SHORT = ["--set", "duration=1s", "--set", "warmup=0s"]
 
 @pytest.mark.long
 def test_ns2_has_the_figures_buffer_and_hosts_links(tmp_path: Path) -> None:
-    # Hosts' links as fast as the bottleneck. V4's: twice as fast; and what was set.
+    # Hosts' links are as fast as the bottleneck in X5 and twice as fast in V4. `--set` changes the buffer.
     # ns-2's drop-tail holds one fewer than it is told, its RED as many.
     given = told(tmp_path, "X5", "xcp", *SHORT, name="two_way.py")
     assert (given["rate_mbps"], given["access_rate_mbps"], given["buffer_packets"]) == ("150.0", "150.0", "189")

@@ -15,7 +15,7 @@ as its lines; those inside it do. A cycle (`circle of` in the output) is a set o
 other; a module counts with everything below it. A module and its own submodules may need each other. In Python only
 imports that run when the module is imported count.
 
-`EXCEPTIONS` may list code that is over a limit. It is empty now. An entry that is no longer needed is an error, so the
+`EXCEPTIONS` may list code that is over a limit. It is empty. An entry that is no longer needed is an error, so the
 list only shrinks.
 """
 
