@@ -128,11 +128,20 @@ def _scores(json: bool, directory: Path | None) -> None:
     files = available(directory)
     found = scores(map(read, files.values()), Memory.beside(files))
     if json:
-        rows = [{"law": score.law, "held": score.held, "results": len(score.results)} for score in found]
+        rows = [
+            {
+                "law": score.law,
+                "held": score.held,
+                "provisional": score.provisional,
+                "unmeasured": score.unmeasured,
+                "results": len(score.results),
+            }
+            for score in found
+        ]
         sys.stdout.write(json_module.dumps({"scores": rows}, indent=2) + "\n")
     else:
         told = ", ".join(map(str, found))
-        Console().print(f"Published results that hold on average over seeds 1 to 5: {told}", soft_wrap=True)
+        Console().print(f"Published results that hold: {told}", soft_wrap=True)
 
 
 def _each(

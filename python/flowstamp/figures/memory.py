@@ -3,11 +3,10 @@
 
     {"X10": {"fast": {"fair-share": [8.9], ...}, "full": {"jain": [0.99, 0.98, 0.99, 0.99, 0.97], ...}}, ...}
 
-A claim has its values with seeds 1 to 5; a figure without randomness has one value for all seeds. Two or three values
-are provisional: that of seed 1, then the ends of a band that was measured earlier, or seed 1's value again. null stands
-for a seed without a value. A claim of a kernel measurement may have a reason in place of values, such as "invalid".
-Mean, band and status follow from the values and from the bound in the figure's file. Numbers have six digits, because
-further digits depend on the machine.
+A claim has its values with seeds 1 to 5; a figure without randomness has one value for all seeds. null stands for a
+seed without a value. {"seed 1": 8.9} is provisional: the other seeds have not run yet. Instead of values a claim of a
+kernel measurement may have the reason why there are none, such as "invalid". Mean, band and status follow from the
+values and from the bound in the figure's file. Numbers have six digits, because further digits depend on the machine.
 
 New results are compared with the file. A claim has changed if its status is different, in either direction, or if it
 still differs from the paper but its value is outside the band of the values. Kernel measurements depend on the machine.
@@ -31,6 +30,7 @@ from flowstamp.files import write_whole
 NAME = "expected.json"
 SEEDS = (1, 2, 3, 4, 5)
 DIGITS = 6
+ONE_SEED = "seed 1"
 Form = Literal["fast", "full"]
 
 
@@ -45,6 +45,8 @@ class Known:
 
     values: tuple[float | None, ...] = ()
     untold: Untold | None = None
+    provisional: bool = False
+    """Whether the values are only those of seed 1, where other seeds may give others."""
 
     @classmethod
     def of(cls, verdict: Verdict) -> Known:
@@ -52,29 +54,28 @@ class Known:
         return cls(untold=verdict.untold) if verdict.untold else cls(tuple(map(rounded, verdict.values)))
 
     @classmethod
-    def read(cls, found: Sequence[float | None] | str) -> Known:
-        """Reads an entry of the file. Raises `ValueError` if it is not one."""
+    def read(cls, found: Sequence[float | None] | Mapping[str, float] | str) -> Known:
+        """Reads an entry of the file. Raises `KeyError`, `StopIteration` or `ValueError` if it is not one."""
         if isinstance(found, str):
             return cls(untold=next(word for word in get_args(Untold) if word == found))
+        if isinstance(found, Mapping):
+            return cls((float(found[ONE_SEED]),), provisional=True)
         if not found:
             raise ValueError("a claim without values")
         return cls(tuple(None if value is None else float(value) for value in found))
 
-    def as_json(self) -> Sequence[float | None] | str:
+    def as_json(self) -> Sequence[float | None] | Mapping[str, float | None] | str:
         """Returns the entry for the file."""
-        return self.untold or self.values
-
-    @property
-    def whole(self) -> bool:
-        """Whether each of `SEEDS` has its value, or one value stands for all."""
-        return len(self.values) in (0, 1, len(SEEDS))
+        return {ONE_SEED: self.values[0]} if self.provisional else self.untold or self.values
 
     def verdict(self, claim: Claim, seeds: int | None = None) -> Verdict:
         """Judges the values of the first seeds (None: of all) by the claim's bound."""
-        return Verdict(claim, self.values[:seeds], untold=self.untold)
+        return Verdict(claim, self.values[:seeds], untold=self.untold, provisional=self.provisional)
 
     def change(self, verdict: Verdict) -> str:
         """Returns how a verdict differs from this entry; empty if it does not."""
+        if self.provisional:  # The other seeds have nothing to be compared with.
+            verdict = replace(verdict, values=verdict.values[:1])
         was = replace(self.verdict(verdict.claim, len(verdict.values)), by_chance=verdict.by_chance)
         value = rounded(verdict.measured)
         shown = "not a finite number" if value is None else f"{value:g}"
@@ -84,7 +85,8 @@ class Known:
             return ""
         low, high = self.verdict(verdict.claim).band or (math.nan, math.nan)
         if not low <= value <= high:
-            return f"{shown} is out of the band that seeds 1 to 5 gave, {low:g} to {high:g}"
+            band = f"{low:g} with seed 1" if self.provisional else f"in the band of seeds 1 to 5, {low:g} to {high:g}"
+            return f"{shown} now; in {NAME} it is {band}"
         return ""
 
 
@@ -122,13 +124,13 @@ class Memory:
         return {c.id: Verdict(c, (), untold="no verdict") for c in spec.claims} | self.verdicts(spec)
 
     def untold(self, spec: FigureSpec) -> set[str]:
-        """Returns the claims on which the short version contradicts the full one and therefore gives no verdict."""
+        """Returns the claims of which the short version says otherwise than the full one, so that it is no verdict."""
         full = {claim: verdict.status in HOLDING for claim, verdict in self.verdicts(spec).items() if verdict.finite}
         short = self.verdicts(spec, "fast")
         return {claim for claim, holds in full.items() if claim in short and (short[claim].status in HOLDING) != holds}
 
     def judged(self, outcome: Outcome, form: Form) -> Outcome:
-        """Returns the outcome, marking the claims that by the file hold on average or have no verdict."""
+        """Returns the outcome with what the file knows of its claims: which hold on average, which have no verdict."""
         known = self.verdicts(outcome.figure)
         untold = self.untold(outcome.figure) if form == "fast" else set()
         verdicts = [

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from flowstamp.figures.catalogue import available, read
 from flowstamp.figures.command import shown_number, shown_values
-from flowstamp.figures.memory import SEEDS, Memory
+from flowstamp.figures.memory import Memory
 from flowstamp.figures.scores import PAPERS, Score, paper_of, scores
 from flowstamp.figures.spec import Claim, FigureSpec, Of
 from flowstamp.figures.verdicts import HOLDING, Verdict
@@ -53,13 +53,8 @@ def expected(claim: Claim) -> str:
 
 
 def seeds(verdict: Verdict) -> str:
-    """Formats the number of seeds with which a claim holds.
-
-    It is `PROVISIONAL` until `SEEDS` have run, and empty if nothing is random.
-    """
-    if len(verdict.values) == len(SEEDS):
-        return verdict.seeds
-    return PROVISIONAL if len(verdict.values) > 1 else ""
+    """Formats with how many seeds a claim holds; `PROVISIONAL` if only seed 1 has run, empty if nothing is random."""
+    return PROVISIONAL if verdict.provisional else verdict.seeds
 
 
 def row(figure: FigureSpec, verdict: Verdict) -> str:
@@ -86,16 +81,10 @@ class Page:
         authors = next(paper for paper, name in PAPERS.items() if name == law)
         yield f"# {law}"
         yield (
-            f"{authors}: {TITLES[law]}. **{self.score.held} of its {len(self.score.results)} published results hold** "
-            "on average over five seeds. [How claims are judged](../how-claims-are-judged.md) says how results are "
-            f"counted, [the model's page](../models/{law.lower()}.md) describes the law."
+            f"{authors}: {TITLES[law]}. **{self.score.held} of its {len(self.score.results)} published results hold**"
+            f"{f' ({self.score.but})' if self.score.but else ''}. [How claims are judged](../how-claims-are-judged.md) "
+            f"says how results are counted, [the model's page](../models/{law.lower()}.md) describes the law."
         )
-        partial = sum(len(one.values) not in (0, 1, len(SEEDS)) for _, one in self.verdicts)
-        if partial:
-            yield (
-                f"Of {partial} claims below, `expected.json` does not have the values of all five seeds yet. "
-                "Their verdicts are provisional until `flowstamp figure all --accept` has run."
-            )
         yield "## Headlines"
         seen = set[str]()
         for spec, one in self.verdicts:

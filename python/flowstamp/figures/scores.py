@@ -61,9 +61,24 @@ class Score:
         """The number of results that hold."""
         return sum(result.holds for result in self.results)
 
+    @property
+    def provisional(self) -> int:
+        """The number of results that hold with seed 1, where other seeds have not run yet."""
+        return sum(result.holds and any(one.provisional for one in result.verdicts) for result in self.results)
+
+    @property
+    def unmeasured(self) -> int:
+        """The number of results without a measurement, which do not count as held."""
+        return sum(any(not one.values for one in result.verdicts) for result in self.results)
+
+    @property
+    def but(self) -> str:
+        """What limits the score, in words; empty if nothing does."""
+        limits = ((self.provisional, "of these by one seed"), (self.unmeasured, "not measured"))
+        return ", ".join(f"{count} {what}" for count, what in limits if count)
+
     def __str__(self) -> str:
-        left = sum(any(not verdict.values for verdict in result.verdicts) for result in self.results)
-        return f"{self.law} {self.held} of {len(self.results)}" + (f" ({left} not measured)" if left else "")
+        return f"{self.law} {self.held} of {len(self.results)}" + (f" ({self.but})" if self.but else "")
 
 
 def results(spec: FigureSpec, verdicts: Mapping[str, Verdict]) -> Iterator[Result]:

@@ -56,6 +56,8 @@ class Verdict:
     """Set if the claim has no verdict."""
     by_chance: bool = False
     """Whether the claim is known to hold on average, so that a seed that differs needs no explanation."""
+    provisional: bool = False
+    """Whether only seed 1 has run, where other seeds may give other values."""
 
     @property
     def finite(self) -> tuple[float, ...]:
