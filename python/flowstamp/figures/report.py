@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Writes the pages of docs/results from the figures' files and `expected.json`: `python -m flowstamp.figures.report`.
 
-One page per paper: its headlines (claims with `headline = true`), what differs and why, and all claims.
+One page per paper, in the paper's order: its headlines (claims with `headline = true`), what differs and why, and all
+claims.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 
 from flowstamp.figures.catalogue import available, read
@@ -62,7 +64,28 @@ def row(figure: FigureSpec, verdict: Verdict) -> str:
     status = verdict.status if verdict.status != "fails" else "**fails**"
     link = f"[{figure.id}](../gallery/{figure.id}.md)"
     cells = [link, cell(verdict.claim.paper), expected(verdict.claim), shown_values(verdict), status, seeds(verdict)]
+    return line(cells)
+
+
+def line(cells: Iterable[str]) -> str:
+    """Formats the cells of a table's row."""
     return f"| {' | '.join(cells)} |"
+
+
+ROMAN = {"I": 1, "II": 2, "III": 3, "IV": 4, "V": 5, "VI": 6, "VII": 7}
+
+
+def place(spec: FigureSpec) -> tuple[bool, list[tuple[float, str]], float]:
+    """Returns a key that sorts figures as their paper has them: by section, appendices last, then by figure."""
+    where = spec.paper.removeprefix(paper_of(spec))
+    sections = re.findall(r"(?:sections?|chapter|and) (\d[\d.]*|[IV]+(?:-[A-Z](?:\.\d+)?)?)", where)
+    appendices = re.findall(r"appendix ([A-Z])", where)
+    part = (sections or appendices or [""])[-1]
+    steps = [
+        (float(step), "") if step.isdigit() else (float(ROMAN.get(step, 0)), step) for step in re.split(r"[.-]", part)
+    ]
+    figure = re.search(r"figures? (?:\d+\.)?(\d+)", where)
+    return not sections, steps, float(figure[1]) if figure else float("inf")
 
 
 class Page:
@@ -70,7 +93,8 @@ class Page:
 
     def __init__(self, score: Score, figures: Iterable[FigureSpec], memory: Memory) -> None:
         self.score = score
-        self.verdicts = [(spec, one) for spec in figures for one in memory.all_verdicts(spec).values()]
+        ordered = sorted(figures, key=place)
+        self.verdicts = [(spec, one) for spec in ordered for one in memory.all_verdicts(spec).values()]
 
     def text(self) -> str:
         """Returns the page as Markdown."""
@@ -86,13 +110,10 @@ class Page:
             f"says how results are counted, [the model's page](../models/{law.lower()}.md) describes the law."
         )
         yield "## Headlines"
-        seen = set[str]()
-        for spec, one in self.verdicts:
-            if one.claim.headline:
-                yield from self._headline(spec, one, picture=spec.id not in seen)
-                seen.add(spec.id)
+        for spec, several in self._by_figure(one for one in self.verdicts if one[1].claim.headline):
+            yield from self._headlines(spec, several)
         yield "## What differs, and why"
-        yield "\n".join(self._different()) or "Nothing."
+        yield from self._different()
         yield "## All claims"
         for whose, head in HEADS.items():
             rows = [row(spec, one) for spec, one in self.verdicts if one.claim.whose == whose]
@@ -101,26 +122,39 @@ class Page:
                 yield "\n".join([TABLE, *rows])
 
     @staticmethod
-    def _headline(spec: FigureSpec, one: Verdict, *, picture: bool) -> Iterator[str]:
-        yield f"### {plain(one.claim.paper)}"
-        if picture:  # The site puts the figure's picture in the place of this link.
-            yield f"[Picture of {spec.id}](../gallery/{spec.id}.md)"
-        count = {"": "", PROVISIONAL: f" ({PROVISIONAL})"}.get(seeds(one), f" ({seeds(one)} seeds)")
-        where = cell(spec.paper.removeprefix(paper_of(spec)).strip(", "))
-        cells = [f"**{one.status}**{count}", shown_values(one), expected(one.claim), where]
-        command = f"`flowstamp figure {spec.id} --seeds 5`"
-        yield f"| verdict | ours | paper | where | run it |\n|---|---|---|---|---|\n| {' | '.join([*cells, command])} |"
-        yield f"Bound: {plain(one.claim.source).rstrip('.')}."
+    def _by_figure(found: Iterable[tuple[FigureSpec, Verdict]]) -> Iterator[tuple[FigureSpec, list[Verdict]]]:
+        for _, several in groupby(found, key=lambda one: one[0].id):
+            pairs = list(several)
+            yield pairs[0][0], [verdict for _, verdict in pairs]
+
+    @staticmethod
+    def _headlines(spec: FigureSpec, several: Iterable[Verdict]) -> Iterator[str]:
+        yield f"### {spec.id}: {plain(spec.title)}"
+        # The site puts the figure's picture in the place of this link.
+        yield f"[Picture of {spec.id}](../gallery/{spec.id}.md)"
+        rows = []
+        for one in several:
+            count = {"": "", PROVISIONAL: f" ({PROVISIONAL})"}.get(seeds(one), f" ({seeds(one)} seeds)")
+            rows.append([cell(one.claim.paper), f"**{one.status}**{count}", shown_values(one), expected(one.claim)])
+        yield "\n".join(["| the paper says | verdict | ours | holds if |\n|---|---|---|---|", *map(line, rows)])
+        where = plain(spec.paper.removeprefix(paper_of(spec)).strip(", "))
+        yield f"{where[0].upper()}{where[1:]}. Run `flowstamp figure {spec.id} --seeds 5`."
 
     def _different(self) -> Iterator[str]:
-        shared: dict[tuple[str, str], list[str]] = {}
-        for spec, one in self.verdicts:
-            if one.claim.whose == "paper" and not one.untold and one.status not in HOLDING:
+        different = [
+            (spec, one)
+            for spec, one in self.verdicts
+            if one.claim.whose == "paper" and not one.untold and one.status not in HOLDING
+        ]
+        if not different:
+            yield "Nothing."
+        for spec, several in self._by_figure(different):
+            yield f"### {spec.id} differs: {plain(spec.title)}"
+            shared: dict[str, list[str]] = {}
+            for one in several:
                 told = f"*{plain(one.claim.paper)}*: {shown_number(one.measured)} for {expected(one.claim)}"
-                why = one.claim.explanation or "No explanation yet."
-                shared.setdefault((spec.id, plain(why)), []).append(told)
-        for (figure, why), several in shared.items():
-            yield f"- [{figure}](../gallery/{figure}.md): {'; '.join(several)}. {why}"
+                shared.setdefault(plain(one.claim.explanation or "No explanation yet."), []).append(told)
+            yield "\n".join(f"- {'; '.join(told)}. {why}" for why, told in shared.items())
 
 
 def pages() -> dict[str, str]:
