@@ -654,9 +654,10 @@ def test_a_panel_shows_what_claims_expect_of_its_measure(
     found = pictures.claims_of(spec, spec.draw.panels[0], [Verdict(claim, (2.0,))])
     assert (pictures.bounds(found) if found else None) == bounds
     held = {"holds": True, "differs": False}
-    assert pictures.corner(found) in ([None] if bounds is None else list(held.items()))
+    assert pictures.corner(found, of_a_run=False) in ([None] if bounds is None else list(held.items()))
     both = [Verdict(claim, (claim.bound.value,)), Verdict(replace(claim, expected="> 1e9"), (2.0,))]
-    assert pictures.corner(both) == ("1 of 2 claims hold", False)
+    assert pictures.corner(both, of_a_run=False) == ("1 of 2 claims hold", False)
+    assert pictures.corner(both, of_a_run=True) == ("1 of 2 claims hold in this run", False)
 
 
 def test_every_curve_is_named() -> None:

@@ -36,7 +36,7 @@ def draw(given: Given) -> Any:
             legend=has_legend(spec.draw, n),
             axis=_axis(given, spec.draw.of(panel)),
             bounds=bounds(claims),
-            corner=corner(claims),
+            corner=corner(claims, of_a_run=spec.simulated),
         )
         for n, (panel, claims) in enumerate((panel, claims_of(spec, panel, verdicts)) for panel in spec.draw.panels)
     ]
@@ -67,14 +67,18 @@ def bounds(claims: Mapping[Verdict, bool]) -> list[tuple[float, float]]:
     return list(dict.fromkeys((bound.value - slack[bound], bound.value + slack[bound]) for bound in of))
 
 
-def corner(claims: Iterable[Verdict]) -> tuple[str, bool] | None:
-    """Returns a summary of the verdicts on a panel's claims, and whether all hold; None without claims."""
+def corner(claims: Iterable[Verdict], *, of_a_run: bool) -> tuple[str, bool] | None:
+    """Returns a summary of the verdicts on a panel's claims, and whether all hold; None without claims.
+
+    `of_a_run` adds that they are of one run, where the mean over seeds may say something else.
+    """
     held = [bool(verdict.held) for verdict in claims]
     if not held:
         return None
+    text = f"{sum(held)} of {len(held)} claims hold"
     if len(set(held)) == 1:
-        return ("holds" if held[0] else "differs"), held[0]
-    return f"{sum(held)} of {len(held)} claims hold", False
+        text = "holds" if held[0] else "differs"
+    return f"{text} in this run" if of_a_run else text, all(held)
 
 
 def _axis(given: Given, axis: Axis) -> plot.Axis:
