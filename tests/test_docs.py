@@ -59,8 +59,12 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(page, number, language, caption or "", text)
 
 
-TUTORIALS = DOCS / "tutorials"  # tests/test_tutorials.py
-ALL = [block for page in PAGES if page != FOLLOWED and page.parent != TUTORIALS for block in blocks(page)]
+def is_followed(page: Path) -> bool:
+    """Whether tests/test_tutorials.py follows the page from its first line to its last."""
+    return page.parent == DOCS / "tutorials" or page.read_text(encoding="utf-8").startswith("% followed")
+
+
+ALL = [block for page in PAGES if page != FOLLOWED and not is_followed(page) for block in blocks(page)]
 
 
 def of(language: str) -> list[Block]:

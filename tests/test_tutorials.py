@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Tutorials are followed as they stand: each in an empty folder, from its first line to its last.
+"""Tutorials, and how-to pages that begin with `% followed`, are followed: each in an empty folder, from first line to last.
 
 A block with a caption is a file. Of `console` blocks, `$` is a shell that has the command, and `a#` and `b#` are shells
 of root on two machines, which here are namespaces with a cable of 10 ms. The lines below a command are what it says,
@@ -26,7 +26,10 @@ import pytest
 from flowstamp import linux
 
 ROOT = Path(__file__).resolve().parents[1]
-TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
+HOW_TOS = (
+    page for page in (ROOT / "docs/how-to").glob("*.md") if page.read_text(encoding="utf-8").startswith("% followed")
+)
+TUTORIALS = sorted([*(ROOT / "docs/tutorials").glob("*.md"), *HOW_TOS])
 BLOCK = re.compile(r"^(`{3,})(?:\{code-block\} )?(\w+)\n(?::caption: (\S+)\n\n)?(.*?)^\1$", re.DOTALL | re.MULTILINE)
 PROMPT = re.compile(r"^(\$|a#|b#) (.+)$")
 NEEDS = {"tshark": "tshark", "iperf3": "iperf3"}

@@ -5,7 +5,7 @@
 
 LAB.toml is a lab of XCP-b in the kernel (examples/labs/xcp-b-*.toml). Each row is the same lab with another law of the
 hosts and another queue. `--trace` takes the rate from another recording. FIFOs are the kernel's, behind the same shaper
-as XCP-b's queue. FQ-CoDel is the emulated path's own, because a kernel may lack it (docs/linux.md).
+as XCP-b's queue. FQ-CoDel is the emulated path's own, because a kernel may lack it (docs/notes/linux-measurements.md).
 
 RTTs are the kernel's smoothed ones, which iperf3 samples ten times a second: the mean over the long flows of each
 flow's percentile. Pages are downloads on new connections, one after another.

@@ -339,7 +339,7 @@ fn rtts_far_apart_are_told_of() {
         let [long, short] = ["long", "short"].map(|name| summary.groups[name].goodput_bps);
         (summary.warnings, long * f64::from(count) / short)
     };
-    // Windows that are sent at once (docs/stability.md).
+    // Windows that are sent at once (docs/explanation/stability.md).
     let (warnings, share) = with("", "", 5, 120);
     let told = "router of bottleneck: its flows' RTTs are 10ms to 120ms; the longest starve where windows are sent at once: \
                 give their laws pacing = true";

@@ -22,7 +22,7 @@ const FAR_OFF: u64 = 10;
 const MOST_RTTS: usize = 32;
 
 /// Ratio of RTTs from which XCP's windows starve the flow with the longest RTT, if they are sent at once. At 6 it had
-/// its share in 17 of 18 set-ups, at 12 in none (docs/stability.md). ns-2's starves it, too, from 10 on.
+/// its share in 17 of 18 set-ups, at 12 in none (docs/explanation/stability.md). ns-2's starves it, too, from 10 on.
 const FAR_APART: u64 = 10;
 
 /// Propagation RTTs of several flows.
