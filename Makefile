@@ -1,5 +1,5 @@
 # Short names for the usual work: `make help` lists them. `make build` makes the command .venv/bin/flowstamp; everything else
-# builds on that. What takes more than three lines is a script in tools/.
+# builds on that. A recipe of more than three lines is a script in tools/.
 
 PYTHON ?= python3
 CARGO ?= cargo
@@ -29,8 +29,8 @@ $(VENV)/.built: $(VENV)/.created pyproject.toml $(RUST_SOURCES)
 	tools/build.sh $(if $(wildcard $@),,first)
 	@touch $@
 
-# What tests and checks need beyond the package: its extra `dev`. It is installed after the package, because two pips would
-# get into each other's way.
+# Tests and checks need the package's extra `dev`. It is installed after the package, because two pips would get into
+# each other's way.
 $(VENV)/.dev: $(VENV)/.created pyproject.toml | $(VENV)/.built
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/dev.txt
 	$(BIN)/pip install --requirement $(VENV)/dev.txt

@@ -122,7 +122,7 @@ def _quantity(title: str, definition: Mapping[str, Any]) -> str:
 
 
 def alternatives(definition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What a definition may be one of, alternatives of alternatives included."""
+    """Returns the alternatives of a definition, including alternatives of alternatives."""
     for option in (*definition.get("oneOf", ()), *definition.get("anyOf", ())):
         if "oneOf" in option or "anyOf" in option:
             yield from alternatives(option)

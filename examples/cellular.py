@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # ruff: noqa: T201
-"""A cellular downlink whose rate nobody knows, or somebody thinks to know: XCP, XCP-b and TCP.
+"""A cellular downlink whose rate is unknown, or only estimated: XCP, XCP-b and TCP.
 
 Usage: python examples/cellular.py [--trace FILE] [--sizes FILE] [--load SHARE] [--out DIR]
 

@@ -25,7 +25,7 @@ def episode(env, policy, seed: int) -> float:
 
 
 def baseline(env, name: str, middle: str) -> None:
-    """What actions of 0, in the middle of their ranges, are worth, and what random ones are."""
+    """Prints the mean reward of actions of 0, in the middle of their ranges, and of random actions."""
     still = np.zeros(env.action_space.shape, np.float32)
     env.action_space.seed(1)
     for policy, act in {middle: lambda: still, "at random": env.action_space.sample}.items():

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* packet.h for this machine: frames of which only the first part is linear until somebody asks for more. */
+/* packet.h for this machine. Only the first part of a frame is linear until the code pulls more. */
 #include <stdbool.h>
 #include <linux/types.h>
 
@@ -26,7 +26,7 @@ static long bpf_skb_pull_data(struct __sk_buff *skb, __u32 length)
 	return 0;
 }
 
-/* What writes is not tried here. */
+/* Functions that write are not tested here. */
 static long bpf_skb_store_bytes(struct __sk_buff *skb, __u32 at, const void *from, __u32 bytes, __u64 flags)
 {
 	return -1;

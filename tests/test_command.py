@@ -365,7 +365,7 @@ def test_help_is_plain(flowstamp: Command) -> None:
         assert done.returncode == 0
         assert "Usage: flowstamp" in done.stdout
         if command:
-            for option in ["--json", "--seed", "--out"]:
+            for option in ["--json", "--out"]:
                 assert option in done.stdout
 
 

@@ -156,7 +156,7 @@ def test_margins_are_of_every_combination() -> None:
 
 
 def test_a_constant_capacity_error_makes_a_queue() -> None:
-    """Abrantes 2006, equation 5, and the loop's gain at rest."""
+    """Abrantes 2006, equation 5, and the loop's gain at equilibrium."""
     found = curve(
         control="trajectory",
         model="linear",

@@ -359,13 +359,13 @@ def test_a_figure_whose_outcome_stands_is_not_run_again(made: Made, monkeypatch:
     pictures = {name: (out / name).read_bytes() for name in ("T1.pdf", "T1.png")}
     assert not again(2)
     assert again(2, fresh=True)
-    # What is gone, or is another's, is made again.
+    # A missing picture, or one with other contents, is drawn again.
     (out / "T1.png").unlink()
     assert again(2)
     (out / "T1.pdf").write_bytes(b"another")
     assert again(2)
     assert {name: (out / name).read_bytes() for name in pictures} == pictures
-    # So is what has another seed, form or file.
+    # A change of seed, format or file also draws it again.
     assert again(2, seed=7)
     assert again(3)
     monkeypatch.setattr("test_expected.FIGURE", FIGURE.replace("flow times", "times"))

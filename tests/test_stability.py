@@ -81,7 +81,7 @@ def test_a_trajectory_settles_where_theory_has_it() -> None:
         ({"law": "bic"}, 'law "bic" has no model here; it must be one of xcp, rcp'),
         ({"law": "vcp"}, "one of xcp, rcp; VCP's model is in Python: flowstamp.stability_network.network"),
         ({"law": "vcp-exact"}, "one of xcp, rcp; VCP's model is in Python: flowstamp.stability_network.network"),
-        ({"law": "xcp-b"}, "one of xcp, rcp; the loop of xcp-b is that of xcp near rest"),
+        ({"law": "xcp-b"}, "one of xcp, rcp; the loop of xcp-b equals that of xcp near equilibrium"),
         ({"law": "rcp", "alpha": -0.1}, "alpha is -0.1; it must be a number above 0, and at most 10"),
         ({"law": "rcp", "alpha": 0.0}, "alpha is 0; it must be a number above 0, and at most 10"),
         ({"law": "rcp", "beta": 10.1}, "beta is 10.1; it must be a number above 0, and at most 10"),
@@ -195,7 +195,7 @@ def test_what_is_proved() -> None:
     assert s.proved
     assert not s.linear_stable
     assert s.as_dict()["proved"] is True
-    assert s.lines()[2].startswith("proved: stable with any RTT")
+    assert s.lines()[2].startswith("proved: stable near equilibrium, with any RTT")
     wild = stability.of("rcp", alpha=1.44, beta=0.246)
     assert wild.proved is False
     assert len(wild.lines()) == 2
@@ -212,7 +212,7 @@ def test_what_is_proved() -> None:
 
 
 def test_what_comes_near_rest_and_swings_anew_has_not_settled() -> None:
-    """Beyond pi/2 no loop is stable: RCP's equations are near rest after 74 RTTs, and end in a swing of 7%."""
+    """Beyond pi/2 no loop is stable: RCP's equations are near equilibrium after 74 RTTs, and then swing by 7%."""
     rate, _ = stability.trajectory(1.6, 0.1, np.linspace(0.0, 1000.0, 40001), model="rcp", start=(1.0, 0.0))
     assert np.abs(rate[3000:3400]).max() < 0.02
     assert np.abs(rate[-2000:]).max() > 0.05
@@ -287,7 +287,7 @@ def test_scenarios_that_have_no_loop_are_refused(flowstamp: Command, tmp_path: P
     for router, rtt, told in (
         ('"xcp"', "0ms", "s.toml: no flow that obeys its routers has an RTT above 0; say --rtt"),
         ('{ law = "rcp", beta = 0 }', "40ms", "s.toml: router of bottleneck: beta is 0; it must be a number above 0"),
-        ('"xcp-b"', "40ms", "those are xcp, rcp; the loop of xcp-b is that of xcp near rest"),
+        ('"xcp-b"', "40ms", "those are xcp, rcp; the loop of xcp-b equals that of xcp near equilibrium"),
     ):
         law = "rcp" if "rcp" in router else "xcp"
         (tmp_path / "s.toml").write_text(
@@ -494,7 +494,7 @@ def test_the_command_checks_by_simulation(flowstamp: Command) -> None:
 
 
 def test_xcps_packets_leave_what_shuffling_holds_back() -> None:
-    """The model of two links at rest (`control_network.rs`): `gamma y^2 / 2 = (y - a) (gamma y - alpha (1 - y))`."""
+    """The equilibrium of two links (`control_network.rs`): `gamma y^2 / 2 = (y - a) (gamma y - alpha (1 - y))`."""
     alpha, held = 0.4, 0.25
     for gamma in (0.1, 0.01):
         router = f'{{ law = "xcp", gamma = {gamma} }}'
@@ -518,7 +518,7 @@ def test_xcps_packets_leave_what_shuffling_holds_back() -> None:
 
 @pytest.mark.long
 def test_shuffling_bears_no_rtt_far_above_the_mean() -> None:
-    """Alone, `x' = -gamma/d x(t - d_i)` grows where `gamma d_i / d` is above pi/2. So do the loop and packets."""
+    """Alone, `x' = -gamma/d x(t - d_i)` grows where `gamma d_i / d` is above pi/2. The loop and packets do, too."""
     for gamma, flows in ((0.1, 20), (0.1, 30), (0.05, 30)):
         beyond = gamma * 0.4 * (flows + 1) / (0.01 * flows + 0.4) > math.pi / 2
         router, paced = {"law": "xcp", "gamma": gamma}, {"law": "xcp", "pacing": True}

@@ -96,7 +96,7 @@ EXPERIMENTS = [
         "mark, as in ns-2, instead of half of what is in flight (RFC 5681), whose part of a packet is a tenth of such"
         " a window, drops are 2267 and the queue is 96 kB; ECN-capable retransmissions, ns-2's, save a quarter of the"
         " timeouts (RFC 3168 section 6.1.5 forbids them); a window that a mark may cut below two packets, limited "
-        "transmit and the least timeout change nothing. What is left was not traced. With windows of 13 packets the "
+        "transmit and the least timeout change nothing. The rest was not traced. With windows of 13 packets the "
         "drops are alike.",
         flows=50,
         queue='{ kind = "red", mark_p = 0.1 }',
@@ -148,8 +148,8 @@ def report(comparisons: list[Comparison], done: list[tuple[Experiment, Compariso
         f"TCP Reno flows with ECN over {c['rate_mbps']} Mb/s and {c['rtt_ms']} ms, a buffer of one bandwidth-delay "
         f"product, {c['duration_s']} s of which {c['warmup_s']} s are warm-up. REM and AVQ are their authors' own ns-2 "
         "models with the parameters of the XCP paper, counted in bytes; AVQ's virtual capacity starts at 0.98 of the "
-        "link on both sides. `red-mark-p` has `mark_p` 0.02, so that drops occur. What is alike otherwise is said "
-        "under [Beside ns-2](#beside-ns-2), as are the columns.",
+        "link on both sides. `red-mark-p` has `mark_p` 0.02, so that drops occur. Other common settings are "
+        "under [Beside ns-2](#beside-ns-2), with the columns.",
         crosscheck.table(comparisons),
         f"Differences of the means of more than {LIMIT:.0%} where the ranges over the seeds do not touch (counts less "
         f"than {COUNT_FLOOR:.1%} of the packets apart do not count):",

@@ -127,7 +127,7 @@ process, and of ns-2 all but its set-up in Tcl.
 
 ## Many flows that come and go
 
-A flow that arrives takes the memory of one that has left. What remains of each flow is its row of results.
+A flow that arrives takes the memory of one that has left. Only its row of results remains.
 
 {flows_table(flows)}
 

@@ -476,10 +476,10 @@ def report(comparisons: list[Comparison], done: list[tuple[Experiment, Compariso
         "## Beside ns-2",
         f"Made by `python3 tools/crosscheck.py` at commit {engine.commit()} with {seeds} seeds for each setting. "
         "ns-2 is the Debian package `ns2`, whose XCP is the authors' own model; the run is `tools/ns2/dumbbell.tcl`.",
-        "What is alike on both sides, and what was set to make it so:",
+        "Common settings on both sides:",
         COMMON.strip(),
         table(comparisons),
-        "Mean over the seeds (and range). The queue is what waits, averaged over time, without the packet "
+        "Mean over the seeds (and range). The queue is averaged over time, without the packet "
         "in transmission. "
         "Drops and marks are after warm-up, timeouts of the whole run and start-up included. Goodput: 5th "
         "percentile, median, "

@@ -32,9 +32,9 @@ which the model is given the least one measured; 300 ms after 100 ms. $K$ at 1 a
 section 4, then that of its figure 12.
 
 The paper's windows grow also while acks have echoes; RFC 3168 holds them for that round trip, which makes a cycle one
-round trip longer. So each figure must be within the bounds given: from the paper's model to the same with a round
-trip held, widened by half a packet in each window, as windows are whole packets, and in the queue's by the packet
-that finds $K$ and goes unmarked. At 1 Gb/s a cycle has but a few round trips, so that the one which is held tells
+round trip longer. Therefore each figure must be within bounds: from the paper's model to the same model with a round
+trip held. Windows are whole packets, so the bounds are wider by half a packet for each window. The queue's are wider by
+the packet that finds $K$ and goes unmarked. At 1 Gb/s a cycle has only a few round trips, so that the one held tells
 most. Ten flows are no longer synchronised, and their queue falls lower; the paper's figure 12 shows the same beyond a
 few flows.
 

@@ -2,14 +2,14 @@
 """Measures the CPU time of a lab's hosts by exclusion. It needs a machine that does little else.
 
 The kernel does much of a host's work in interrupts, and accounts it to no process or to the one that was interrupted.
-So this computes it by exclusion, between two moments of a run in its steady state:
+Therefore this computes it by exclusion, between two moments of a run in its steady state:
 
     hosts = busy time of all processors - the lab's own process, which is the path - all processes outside the lab
 
-Busy time is all time but idle, which the kernel counts by the clock and not by ticks. So it includes interrupt work for
-the hosts' packets on any processor, the veth ends and the kernel's own threads. The time of processes outside the lab
-is known and subtracted, but it includes interrupts for the lab. If they take more than `STRANGERS_MAX`, there is no
-result.
+Busy time is all time but idle, which the kernel counts by the clock and not by ticks. It therefore includes interrupt
+work for the hosts' packets on any processor, the veth ends and the kernel's own threads. The time of processes
+outside the lab is known and subtracted, but it includes interrupts for the lab. If they take more than
+`STRANGERS_MAX`, there is no result.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ EXPERIMENTS = [
 REDUCTION = (
     "`scalable`, `htcp`: Linux's windows close by one with every second ack until the round trip of a reduction "
     "is over, to half of what the law leaves, unless the module says no less than that, as `bic` and `cubic` do; "
-    "slow start then opens them to the threshold. So *least* is far below ours. `scalable` has a reduction each "
+    "slow start then opens them to the threshold. Therefore *least* is far below ours. `scalable` has a reduction each "
     "eight round trips, and `htcp` loses more where it should give up less than half. Up to 50 packets ours "
     "halves as TCP does, the module takes an eighth, which makes four flows at 10 Mb/s differ; without the legacy "
     "window ours has the module's mean, though not its growth of 1/W an ack there."

@@ -21,7 +21,7 @@ use crate::units::{Ratio, Time};
 use crate::{Refused, within};
 
 crate::params! {
-    /// What a scenario may set.
+    /// Parameters that a scenario may set.
     pub struct Params {
         /// `T`: time between decisions, no shorter than the flows' RTTs.
         pub interval: Time = Time::from_millis(100),

@@ -17,7 +17,7 @@ use crate::units::{Rate, Time};
 use crate::{Refused, Stamp, within};
 
 crate::params! {
-    /// What a scenario may set.
+    /// Parameters that a scenario may set.
     pub struct Params {
         /// The share of the gap to the routers' rate that one ack closes.
         pub gain: f64 = 0.125, // as the smoothed RTT of RFC 6298

@@ -1,5 +1,5 @@
-//! The parsers of XCP's, RCP's and PCP's headers on arbitrary bytes: what they accept must come out as it went in, but for what they say
-//! they do not look at.
+//! The parsers of XCP's, RCP's and PCP's headers on arbitrary bytes: an accepted header must be emitted unchanged,
+//! except for fields that the parser documents as ignored.
 
 #![no_main]
 

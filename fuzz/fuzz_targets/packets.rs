@@ -1,5 +1,5 @@
-//! What routers look for in frames, `packet.h` compiled for this machine, in frames that are only partly linear: it reads nothing outside, ends,
-//! and finds what another implementation finds.
+//! Runs the router's frame parser, `packet.h` compiled for this machine, on frames that are only partly linear. It
+//! stays inside the frame, terminates, and agrees with a second implementation.
 
 #![no_main]
 

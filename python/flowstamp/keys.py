@@ -124,7 +124,7 @@ class FlowGroup(TypedDict, total=False):
     """Keys of a group of flows."""
 
     access: Annotated[Mapping[str, Any] | None, 'Gives each flow hosts of its own on such access links. Default: as the topology says; in a graph none, and flows start at the node.']
-    application: Annotated[Mapping[str, Any] | None, 'What the application of each flow produces, and when. Default: there is always more to send.']
+    application: Annotated[Mapping[str, Any] | None, 'The traffic that the application of each flow produces, and when. Default: there is always more to send.']
     each_hop: Annotated[bool | None, 'In a parking lot, whether there is one such group over each single link.']
     every: Annotated[str | None, 'Time between the starts of successive flows.']
     from_: Annotated[str | None, 'The node that data comes from. Default: the first node.']
@@ -156,7 +156,7 @@ class Outage(TypedDict, total=False):
     """Keys of an outage."""
 
     both_ways: Annotated[bool | None, 'Whether the way back, `b->a` or `name.reverse`, fails with it.']
-    on_failure: Annotated[str | None, 'What happens to packets that wait for the link or are on it.']
+    on_failure: Annotated[str | None, 'The fate of packets that wait for the link or are on it.']
 
 
 class Routing(TypedDict, total=False):
@@ -181,7 +181,7 @@ class Scenario(TypedDict, total=False):
     """Keys of the whole run."""
 
     ack: Annotated[str | None, 'Size of an ack on the wire.']
-    description: Annotated[str | None, 'What the scenario shows, in a sentence.']
+    description: Annotated[str | None, 'The purpose of the scenario, in a sentence.']
     duration: Annotated[str | None, 'Simulated time.']
     header: Annotated[str | None, 'Bytes of headers in a data packet; the rest is payload. Flow sizes, application rates, goodput and delivered bytes count payload. Links, queues and windows count whole packets.']
     name: Annotated[str | None, 'A name for titles and tables.']

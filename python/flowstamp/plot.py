@@ -168,7 +168,7 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
     labels: dict[str, None] = {}
     clipped = panel.yscale == "linear" and panel.ylim != (None, None) and not axis.markers
     for curve in panel.curves:
-        # Curves with the same label share a legend entry. So do all curves for which the legend has no room.
+        # Curves with the same label share a legend entry. All curves without room in the legend share one, too.
         entry = curve.label if curve.label in named else "others"
         label = None if entry in labels else entry
         labels[entry] = None

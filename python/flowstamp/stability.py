@@ -296,8 +296,8 @@ class Stability:
             f"gain margin {text.maybe(self.gain_margin, 3)}, delay margin {delay}"
         )
         if self.linear_stable != self.stable:
-            second += "; the first line counts: it knows that a queue is never below zero"
-        proof = "proved: stable with any RTT, capacity and number of flows, near rest from any start"
+            second += "; the first line counts, because it includes that a queue is never below zero"
+        proof = "proved: stable near equilibrium, with any RTT, capacity and number of flows"
         return [first, second, *([proof] if self.proved else [])]
 
     def with_gains(self, alpha: float, beta: float) -> Stability:
@@ -449,7 +449,9 @@ def _elsewhere(law: str) -> str:
     first = law.partition("-")[0]
     if first == "vcp":
         return "; VCP's model is in Python: flowstamp.stability_network.network"
-    return f"; the loop of {law} is that of {first} near rest" if law != first and law in _flowstamp.own_gains() else ""
+    if law != first and law in _flowstamp.own_gains():
+        return f"; the loop of {law} equals that of {first} near equilibrium"
+    return ""
 
 
 def of(

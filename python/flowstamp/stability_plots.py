@@ -132,7 +132,7 @@ NEAR_REST = 0.15
 
 
 def phase_portrait(paths: Sequence[tuple[Floats, Floats]], labels: Sequence[str]) -> Figure:
-    """Draws queue against rate for each path, with a marker at its start. A second panel enlarges swings near rest."""
+    """Draws queue against rate for each path, with a marker at its start. A second panel enlarges small swings."""
     top = 0.0
     for rate, queue in paths:
         away = np.flatnonzero(np.maximum(np.abs(rate - 1.0), queue) > NEAR_REST)
@@ -153,7 +153,7 @@ def phase_portrait(paths: Sequence[tuple[Floats, Floats]], labels: Sequence[str]
         if swings:
             panels[1].set_xlim(1.0 - NEAR_REST, 1.0 + NEAR_REST)
             panels[1].set_ylim(0.0, top)
-            panels[1].set_title("near rest", loc="left")
+            panels[1].set_title("near equilibrium", loc="left")
         panels[-1].set_xlabel("Rate over its equilibrium (N R / C)")
         _legend_above(panels[0])
         return figure

@@ -48,7 +48,7 @@ from flowstamp.figures import fct
 from flowstamp.figures.catalogue import load
 from flowstamp.figures.measures import Finished
 
-# What a law is called in dumbbell.tcl.
+# Names of laws in dumbbell.tcl.
 PROTOCOLS: dict[str, dict[str, str]] = {
     "xcp": {"protocol": "xcp"},
     "xcp-draft": {"protocol": "xcp"},
@@ -61,7 +61,7 @@ PROTOCOLS: dict[str, dict[str, str]] = {
 }
 
 
-# What dumbbell.tcl calls delays of a parking lot.
+# Names of a parking lot's delays in dumbbell.tcl.
 DELAYS = {"hop_delay": "delay", "access_delay": "access_delay"}
 
 
@@ -86,7 +86,7 @@ def settled(run: Finished, theirs: dict[str, Any], share: float, after_s: float)
 def buffer_and_hosts(run: Finished, network: dict[str, Any], first: str) -> dict[str, str]:
     """The bottlenecks' buffer, which link `first` has, and what the network says of its hosts' links."""
     packets = max(1, round(run.summary["links"][first]["buffer_bytes"] / run.packet_bytes))
-    # What ns-2's drop-tail holds, XCP's and RCP's too, is a packet fewer than its limit.
+    # The drop-tail queues of ns-2, also those of XCP and RCP, hold one packet less than their limit.
     more = {"buffer_packets": str(packets + (network["queue"]["kind"] == "droptail"))}
     if "access_rate" in network:
         more["access_rate_mbps"] = str(_flowstamp.quantity("rate", network["access_rate"]) / 1e6)
@@ -208,7 +208,7 @@ def ns2_times(run: Finished, more: dict[str, str]) -> tuple[fct.FlowTimes, dict[
         ended = np.array(log.read_text().split(), dtype=np.float64).reshape(-1, 4)
     ended = ended[numbers[ended[:, 3].astype(int) - 1] >= 0]
     order = numbers[ended[:, 3].astype(int) - 1]
-    # Of flows over one link the round trip is shorter, but they are not what is asked for.
+    # Flows over one link have a shorter round trip, but are not the measured ones.
     rtts_s = {g["name"]: _flowstamp.quantity("time", g["rtt"]) for g in run.scenario["flows"] if "rtt" in g}
     way_back_s = np.array([rtts_s.get(name, rtt_s) / 2 for name in sorted(flows.groups, key=flows.groups.__getitem__)])
     times = np.full(flows.start_s.size, np.nan)

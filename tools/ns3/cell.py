@@ -4,8 +4,8 @@
     VENV/bin/pip install ns3
     VENV/bin/python tools/ns3/cell.py standard=b stations=10 seconds=60 seed=1
 
-An ad-hoc network, so that nothing but data and acks is sent. All is set up in C++, which the package compiles as it
-starts: calls from Python for each packet would take longer than the packets.
+The network is ad hoc, so that only data and acks are sent. C++ sets everything up, which the package compiles when it
+starts. A call from Python for each packet would take longer than the packet.
 """
 
 from __future__ import annotations

@@ -355,7 +355,7 @@ mod tests {
     /// the University of Washington (bianchi11ax.m, Lanante, Yin and Deronne 2020): tau of equation 7, and successes in trains,
     /// Ts/(1-B) + sigma. Parameters: 1500-byte payloads in 1536-byte frames, CW 31 to 1023, 192 us of preamble and header,
     /// ceil(1536 * 8/11) = 1118 us at 11 Mb/s, an ack of 248 us at 2 Mb/s, EIFS after collisions, 0.1 us on top. That model looks
-    /// for tau in steps of 10^-4 and takes equation 7 of the nearest. So the results for tau half a step off bound the table.
+    /// for tau in steps of 10^-4 and takes equation 7 of the nearest. Therefore the results for tau half a step off bound the table.
     #[test]
     fn throughput_is_that_of_the_table_in_ns_3() {
         let table = [

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `x` is the input rate less the capacity, `q` the queue, `d` the RTT of all flows. |G| falls as w grows. The phase is above -pi up
-//! to one w and below it beyond. So the loop is stable where the phase margin is above zero. The border, where it is zero, is
+//! to one w and below it beyond. Therefore the loop is stable where the phase margin is above zero. The border, where it is zero, is
 //!
 //! ```text
 //!   alpha = theta sin(theta),   beta = theta^2 cos(theta),   0 < theta < pi/2

@@ -4,8 +4,8 @@
 //! allocation per packet. The simulator, the analysis and the Linux datapath all use these laws and have none of
 //! their own.
 
-/// Defines what a scenario may set of a law, with each parameter's default beside it. A comment says where the default
-/// is from.
+/// Defines the parameters of a law that a scenario may set, with each default beside it. A comment says where the
+/// default is from.
 macro_rules! params {
     (
         $(#[$about:meta])*

@@ -48,7 +48,7 @@ struct FallBack {
     tcp: Sack,
 }
 
-/// What a flow that negotiates knows of its path.
+/// A negotiating flow's view of its path.
 #[derive(Clone, Debug)]
 struct Path {
     flow: FlowView,

@@ -29,7 +29,7 @@ pub const OWN: usize = 0;
 /// The class of everything else.
 pub const OTHER: usize = 1;
 
-/// What the classes' weights follow.
+/// The quantity that the classes' weights follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Weights {
@@ -45,7 +45,7 @@ pub enum Weights {
 crate::params! {
     /// Parameters that a scenario may set.
     pub struct Params {
-        /// What the weights follow.
+        /// The quantity that the weights follow.
         pub weights: Weights = Weights::Flows,
         /// Whether the own class has a drop-tail queue, whatever the link's queue law. In the papers PCP's and XCP's
         /// queue is drop-tail beside TCP's RED (Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002,

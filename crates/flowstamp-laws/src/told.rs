@@ -16,7 +16,7 @@ use crate::units::{Rate, Time};
 use crate::{Refused, within};
 
 crate::params! {
-    /// What a scenario may set, and who steps it may change.
+    /// Parameters that a scenario may set, and a caller that runs in steps may change.
     pub struct Params {
         /// Maximum number of packets in flight, 1 to 10^6. `transport.initial_window` has no effect.
         pub window: f64 = 10.0, // RFC 6928's initial window

@@ -4,7 +4,7 @@
 //! the laws are tested up to 400 Gb/s, where a 40-byte ack lasts 0.8 ns. A `u64` of picoseconds still spans 213 days.
 //!
 //! Parsing is strict: `45Mbps`, `40ms`, `1.5KiB`, `2%`. Prefixes of bits are decimal. A number without a unit is
-//! refused. So is `mbps`, which could mean millibits or megabytes, with a hint at the right unit.
+//! refused. `mbps` could mean millibits or megabytes. It is refused, too, with a hint at the right unit.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};

@@ -8,7 +8,7 @@
  * 2. Packets are counted one by one / a segmentation-offload frame counts as the packets and bytes that it becomes, and
  *    its option is copied into each / the wire will carry those packets.
  * 3. The queue of the law's own link / the backlog of the device's root queueing discipline, or of the own class's leaf
- *    on a shared link / that is the real queue. So the rate must be limited there (tbf, htb), or by the device under a
+ *    on a shared link / that is the real queue. Therefore the rate must be limited there (tbf, htb), or by the device under a
  *    qdisc that reports its backlog at the root (fifo, fq_codel).
  * 4. VCP marks ECN-capable packets of other protocols at overload / it changes none of them / their marks belong to
  *    their own hosts and queues. A packet is VCP's if it carries VCP's option; the router keeps no state per flow.

@@ -13,7 +13,7 @@
  * 2. Two random draws / one draw of 32 bits: the upper bits choose the entry, the lower 16 decide whether to overwrite
  *    it / a draw costs as much as all the rest.
  *
- * All CPUs share the list without a lock. Of two simultaneous packets, one's entry is lost, as if overwritten.
+ * All CPUs share the list without a lock. If two packets arrive simultaneously, one entry is lost, as if overwritten.
  */
 #ifndef FLOWSTAMP_SHARE_H
 #define FLOWSTAMP_SHARE_H

@@ -17,8 +17,8 @@
  * Deviations (the Rust law says / here / because):
  * 1. T is t_rho / the time that has passed / timers are late, and input is counted for that time.
  * 2. Counts the packets that an ack newly acknowledges, all with its code / counts received packets per code, as the
- *    receiver reports them / one ack covers several packets, and a lost ack costs nothing. Of an ack's codes, overload
- *    is handled first.
+ *    receiver reports them / one ack covers several packets, and a lost ack costs nothing. Among an ack's codes,
+ *    overload is handled first.
  * 3. Code 00 counts as 10 / as no code, and a flow that receives only 00 leaves / something on the path clears the ECN
  *    bits, so routers cannot signal the flow.
  * 4. A loss halves the data in flight / halves the window / the window grows only while it is used.

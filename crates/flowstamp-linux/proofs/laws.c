@@ -40,7 +40,7 @@ void excess(void)
 /*
  * A and its like are what is left of a: a (1 - e), 0 <= e < 2^-31, and e = 0 below 2^32. N is A B with all its bits, at least 2^63 unless
  * zero, and Q its quotient by C, at least 2^31 then, so that Q C = N (1 - e). The result is Q 2^e, rounded down, or all ones where that
- * does not fit. So it is a b / c times something from (1 - 2^-31)^3 to 1 / (1 - 2^-31), which is within 2^-29 of 1, rounded down
+ * does not fit. Therefore it is a b / c times something from (1 - 2^-31)^3 to 1 / (1 - 2^-31), which is within 2^-29 of 1, rounded down
  * (prove.py has the numbers); and where all fit into 32 bits it is [[A B 2^lift / C] / 2^lift] = [A B / C].
  */
 static __u64 cut(__u64 v, __u32 *shift)

@@ -3,7 +3,7 @@
  * What the proofs of laws.c are written in, and the laws of arithmetic that stand for products and quotients.
  *
  * A solver of propositional logic knows shifts, sums and comparisons of 64 bits in seconds, but not that a product of 64 bits grows with
- * its factors. So a product or a quotient is any number here, held to what is true of it in the integers; what it is for is shown of every
+ * its factors. Therefore a product or a quotient is any number here, held to what is true of it in the integers; what it is for is shown of every
  * number that is so held. Each law says by SHOW what it needs, and by GIVEN what then holds.
  */
 #ifndef FLOWSTAMP_PROOFS_H

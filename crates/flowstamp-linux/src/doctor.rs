@@ -4,7 +4,7 @@ use crate::features::{Finding, findings};
 use crate::path::By;
 use std::process::ExitCode;
 
-/// What to say.
+/// Output options.
 #[derive(clap::Args)]
 pub struct Command {
     /// Print one JSON document on standard output.

@@ -34,7 +34,7 @@ use pins::Pins;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What to do.
+/// Subcommands.
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Register the congestion controls and attach the TCP option. Repeating it changes nothing.
@@ -52,7 +52,7 @@ pub enum Command {
     },
 }
 
-/// What `host enable` may be told.
+/// Options of `host enable`.
 #[derive(clap::Args)]
 pub struct Enable {
     /// The law for connections whose congestion control is none of Flowstamp's: rcp, xcp or vcp.

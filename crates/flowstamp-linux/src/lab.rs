@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use watches::Watches;
 
-/// What to do.
+/// Subcommands.
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Run a lab. Exit code 3: the machine was too busy, and the results mean nothing.

@@ -29,7 +29,7 @@ pub struct Law {
     pub name: &'static str,
     /// `enum fs_law` of bpf/option.h.
     pub number: u32,
-    /// What its packets carry: the header as the registry's laws read it, and the option as hosts write it.
+    /// The header of its packets as the registry's laws read it, and the option as hosts write it.
     pub header: Header,
     pub option: option::Protocol,
     /// The law observes only the link's queue: it takes no rate, and needs a queue whose backlog is visible.
@@ -57,7 +57,7 @@ pub struct Law {
     /// The four bytes that no router changes, and the four bytes of an unlimited request.
     pub least: u32,
     pub most: u32,
-    /// What the four bytes mean, for output.
+    /// The meaning of the four bytes, for output.
     pub what: &'static str,
 }
 

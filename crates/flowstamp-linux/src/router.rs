@@ -21,7 +21,7 @@ use crate::law::ROUTERS;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What to do.
+/// Subcommands.
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Stamp the packets that an interface sends, until `detach`. The program stays when the command ends.

@@ -350,8 +350,8 @@ proptest! {
         }
     }
 
-    // RTTs by bytes and bounded, in whole us: an interval's mean is off by what bounds it was, and 1 us, 1e-4 of 10 ms and more. So are m and d,
-    // and R by that times the gains, which are up to 10.
+    // RTTs by bytes and bounded, in whole us: an interval's mean is off by what bounds it was, and 1 us, 1e-4 of 10 ms
+    // and more. So are m and d, and R by that times the gains, which are up to 10.
     #[test]
     fn rcp_router_that_bounds_rtts(
         case in rcp_case(20_000.0, 10_000..=10_000),

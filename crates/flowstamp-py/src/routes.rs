@@ -23,8 +23,8 @@ pub fn max_min(capacities: Vec<f64>, over: Vec<Route>) -> PyResult<Vec<f64>> {
 }
 
 /// A row for each time: queues by link (not for `vcp`, whose model has none), then rates of a flow of each route. `gains` are alpha, beta and
-/// gamma for `xcp`, alpha and beta for `rcp`, and kappa, the additive increase, the target and `t_rho` for `vcp`. Two more `gains` for
-/// `vcp` are the step of equation 14 and its interval; a row then also has each link's target.
+/// gamma for `xcp`, alpha and beta for `rcp`, and kappa, the additive increase, the target and `t_rho` for `vcp`. Two
+/// more `gains` for `vcp` are the step of equation 14 and its interval; a row then also has each link's target.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
 pub fn network_trajectory<'py>(

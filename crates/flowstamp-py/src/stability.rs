@@ -126,7 +126,7 @@ pub fn loop_roots(
 }
 
 /// How long to wait until a model settles, in round trips. Gains just beyond the border bring RCP's model close to equilibrium, from where
-/// it takes a hundred round trips or more to oscillate again. So it must stay there for 200.
+/// it takes a hundred round trips or more to oscillate again. Therefore it must stay there for 200.
 pub fn patience(most: f64) -> Patience {
     Patience { band: 1.0, hold: 200.0, most, lost: 1e9 }
 }

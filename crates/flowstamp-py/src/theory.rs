@@ -18,7 +18,7 @@ create_exception!(
     _flowstamp,
     TheoryError,
     PyValueError,
-    "What was asked of a formula, a server or a statistic has no answer: one line that says why."
+    "A formula, a server or a statistic has no result for these arguments. The message says why."
 );
 
 pub(crate) fn refused(error: impl Display) -> PyErr {

@@ -1,7 +1,7 @@
 //! Waits for work with the interpreter released.
 //!
 //! Other threads do the work while the calling thread waits. Ten times a second it wakes to check for signals and to report progress, and
-//! it tells a run to stop if Python raised. So a callback costs the engine nothing. Ctrl-C is seen whatever the callback does,
+//! it tells a run to stop if Python raised. Therefore a callback costs the engine nothing. Ctrl-C is seen whatever the callback does,
 //! because the calling thread checks for it: Python handles signals in the main thread only.
 
 use flowstamp_sim::Progress;

@@ -59,7 +59,7 @@ pub fn whole(
     drop(pending);
     match &paths {
         Err(_) => remove_empty(&made),
-        // A folder belongs to one run: an earlier run's packets would be taken for this one's.
+        // A folder belongs to one run: an earlier run's packets would be taken for this run's.
         Ok(paths) if !paths.iter().any(|path| path.ends_with(TRACE)) => {
             let _ = fs::remove_file(folder.join(TRACE));
         }

@@ -263,8 +263,8 @@ pub struct GroupSummary {
     /// Round-trip propagation delay, seconds: the mean over its flows.
     pub path_rtt_s: f64,
     /// Mean load that flows arriving at random, of all groups, offer to that link, headers included: a share of its capacity. It follows from
-    /// the scenario, not from the arrivals of this run. Of several equally slow links, the one with the highest load; 0 for a link without
-    /// capacity.
+    /// the scenario, not from the arrivals of this run. If several links are equally slow, the one with the highest
+    /// load; 0 for a link without capacity.
     pub offered_load: f64,
     /// Mean size of its flows, bytes of payload: that of the distribution if they arrive at random. `None` if they are endless.
     pub mean_size_bytes: Option<f64>,

@@ -82,7 +82,7 @@ fn text<S: serde::Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(text)
 }
 
-/// Seconds, or a missing value as NaN: half the size of an [`Option`], because there may be many rows.
+/// Seconds, or a missing value as NaN: half the size of an [`Option`], because tables can have many rows.
 #[derive(Clone, Copy)]
 pub struct Seconds(f64);
 

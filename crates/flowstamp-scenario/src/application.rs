@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What the application of each flow produces. Flows with a window queue what they may not send yet. Datagrams leave at once.
+/// The traffic that the application of each flow produces. Flows with a window queue data that they may not send yet. Datagrams leave at once.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[cfg_attr(feature = "full", derive(Deserialize))]
 #[serde(tag = "kind", rename_all = "lowercase")]

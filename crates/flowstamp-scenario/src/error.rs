@@ -10,7 +10,7 @@ pub struct ScenarioError {
     pub source: String,
     /// Dotted path of the key; empty if the text is not TOML at all.
     pub key: String,
-    /// What is wrong with which value, and what would be right.
+    /// The wrong value, and a value that would be right.
     pub message: String,
 }
 

@@ -1,5 +1,5 @@
 //! A graph in another program's file. `graph.file` becomes `graph.links` before anything else of the scenario is read.
-//! So `--set` reaches the file's links, and the recorded scenario names all of them.
+//! Therefore `--set` reaches the file's links, and the recorded scenario names all of them.
 //!
 //! ```text
 //! GraphML as networkx.write_graphml writes it        CSV as of networkx.to_pandas_edgelist
@@ -27,7 +27,7 @@ const OF_EDGE: [&str; 7] = ["name", "buffer", "queue", "router", "priority", "me
 const CAPACITY: &str = "capacity";
 
 type Result<T> = std::result::Result<T, ScenarioError>;
-/// What is wrong in a file, without its name.
+/// An error in a file, without the file's name.
 type Read<T> = std::result::Result<T, String>;
 
 /// An edge as the file has it.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What happens to packets after they have crossed a link: data, acks, and packets that open or end a flow. The
+/// Changes to packets after they have crossed a link: data, acks, and packets that open or end a flow. The
 /// choice is made for each packet on its own. The queue's drops are counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -55,7 +55,7 @@ pub struct Scenario {
     /// A name for titles and tables.
     #[serde(default)]
     pub name: String,
-    /// What the scenario shows, in a sentence.
+    /// The purpose of the scenario, in a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Simulated time.
@@ -98,7 +98,7 @@ pub struct Scenario {
     /// Groups of flows.
     #[serde(default)]
     pub flows: Vec<FlowGroup>,
-    /// What is sampled over time.
+    /// Values to sample over time.
     #[serde(default)]
     pub probes: Probes,
     /// Packets to record in `trace.pcapng` as they leave links, and frames on the air of cells.
@@ -143,7 +143,7 @@ impl Scenario {
     }
 }
 
-/// What is sampled over time.
+/// Values to sample over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Probes {
@@ -209,7 +209,7 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// Contents of traces, size distributions and lists of flows, by the path in the scenario.
     pub files: Files,
-    /// What to call the source in messages.
+    /// The name of the source in messages.
     pub source: String,
     /// The text's values, with what has been set since.
     pub(crate) tree: Value,

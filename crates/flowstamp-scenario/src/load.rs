@@ -18,7 +18,7 @@ const MOST_PARTS: usize = 64;
 /// Maximum number of names of a list in a message.
 const MOST_NAMED: usize = 40;
 
-/// What a scenario's text is written in.
+/// The format of a scenario's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// As users write it.

@@ -17,7 +17,7 @@ pub struct Outage {
     /// Whether the way back, `b->a` or `name.reverse`, fails with it.
     #[serde(default = "yes")]
     pub both_ways: bool,
-    /// What happens to packets that wait for the link or are on it.
+    /// The fate of packets that wait for the link or are on it.
     #[serde(default)]
     pub on_failure: OnFailure,
 }
@@ -26,7 +26,7 @@ fn yes() -> bool {
     true
 }
 
-/// What happens to the packets of a link that fails.
+/// The fate of the packets of a link that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {

@@ -61,7 +61,7 @@ pub struct FlowGroup {
     /// Rate at which the application produces payload: short for an `application` of kind `"constant"`. Default:
     /// there is always more to send.
     pub rate: Option<Rate>,
-    /// What the application of each flow produces, and when. Default: there is always more to send.
+    /// The traffic that the application of each flow produces, and when. Default: there is always more to send.
     pub application: Option<Application>,
     /// Sizes of datagrams on the wire: one size, `"imix"`, or a list of sizes with weights. They range from the
     /// scenario's `header` to its `packet`, which is the default.

@@ -79,7 +79,7 @@ impl Capture {
 
     /// Captures `packet`, whose transmission on `link` began at `time`.
     pub fn record(&mut self, link: u32, time: Time, packet: &Packet, sacks: &SackPool) {
-        // Links do not report packets in the order of time. So each link may fill the capture alone, and `finish` picks
+        // Links do not report packets in the order of time. Therefore each link may fill the capture alone, and `finish` picks
         // the first packets of all.
         if self.left[link as usize] == 0 {
             return;

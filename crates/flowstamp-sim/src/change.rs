@@ -1,7 +1,7 @@
 //! Changes of a scenario during a run.
 //!
 //! A change goes through the scenario: the value is set there, and the scenario is checked and laid out anew. Where the
-//! new network differs from the old one, the running network is updated. So a value is valid or not as it would be in a
+//! new network differs from the old one, the running network is updated. Therefore a value is valid or not as it would be in a
 //! file.
 
 use crate::ScenarioError;

@@ -131,7 +131,7 @@ impl Fabric {
         to >= HOST && to & BY_ONE != 0
     }
 
-    /// What hosts may do ahead of time with packets of a link: bits [`RECEIVERS`] and [`SENDER`].
+    /// The actions that hosts may take ahead of time with packets of a link: bits [`RECEIVERS`] and [`SENDER`].
     #[inline]
     pub fn sides(&self, number: u32) -> u32 {
         let to = self.leads_to[number as usize];

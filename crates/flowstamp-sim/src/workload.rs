@@ -421,7 +421,7 @@ mod tests {
         }
     }
 
-    /// Arrival times are those of a Poisson process. Of n flows half come in the first half of the time, with a
+    /// Arrival times are those of a Poisson process. Half of n flows come in the first half of the time, with a
     /// standard deviation of sqrt(n) / 2.
     #[test]
     fn flows_held_to_a_load_come_at_random_times() {

@@ -30,7 +30,7 @@ fn long_flows(queue: &str, flows: u32) -> Results {
 fn rem_holds_the_queue_at_its_target_whatever_the_number_of_flows() {
     // b* = 0.3 * 200 packets of 1000 bytes. The price integrates b - b* and x - c, so that both are zero in the mean but for
     // what the price moved in 40 s: of the mean over 20,000 intervals of 10 packets, 0.001 * 0.1 * 20,000 * dx = 2 dx is
-    // the move for dx packets of error, and the price for these windows (p = 1.5/W^2 marked) is below 60: half of b*. So the
+    // the move for dx packets of error, and the price for these windows (p = 1.5/W^2 marked) is below 60: half of b*. Therefore the
     // integral is given more weight, for which the path of 10 intervals' round trip has room.
     for flows in [5, 15] {
         let queue = r#"{ kind = "rem", target = "30%", gamma = 0.01 }"#;

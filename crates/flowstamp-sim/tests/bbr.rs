@@ -89,7 +89,7 @@ fn dips(law: &str, share: f64) -> Vec<u32> {
 
 /// Section 4.3.5: ProbeRTT lasts 200 ms, 25 round trips here, and a round trip. As in Linux (tcp_bbr.c, `bbr_update_bw`; lib/win_minmax.c) its samples
 /// are limited by the law, so that none enters the filter of ten round trips and none in it ages: the pace afterwards is the one before. The
-/// queue of what the window held beyond the pipe leaves first; what the first packets take to come is a round trip. So three of them besides the 200 ms
+/// queue of what the window held beyond the pipe leaves first; what the first packets take to come is a round trip. Therefore three of them besides the 200 ms
 /// at the most, within a sample at each end.
 #[test]
 fn a_visit_to_probe_rtt_costs_200_ms_and_a_few_round_trips() {

@@ -34,7 +34,7 @@ fn flows(law: &str, count: u32, every: &str, buffer: &str) -> Results {
 /// takes a round trip or two to get there: 95.5% to 98%.
 ///
 /// Section 5.3.3.7: Up ends when three round trips at 1.25 99% of the rate have brought no more, and a further one tells it: 0.2375 of
-/// a pipe each, 47.5 packets at most in the queue. Down at 0.9 99% drains 0.109 of a pipe a round trip, in 0.35 s. So two triangles of
+/// a pipe each, 47.5 packets at most in the queue. Down at 0.9 99% drains 0.109 of a pipe a round trip, in 0.35 s. Therefore two triangles of
 /// 47.5 packets, 0.2 s and 0.35 s long, from probe to probe, which are 50 round trips apart (section 5.3.3.8.2) and these four: 6.1
 /// packets in the mean at most.
 #[test]

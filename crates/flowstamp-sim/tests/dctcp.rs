@@ -2,7 +2,7 @@
 //! the sender.
 //!
 //! The paper's windows are real numbers; those of a network are whole packets: half a packet either way. Its windows grow while
-//! acks have echoes; RFC 3168 section 6.1.2, and so RFC 8257, holds them for that round trip. So a measured value must be
+//! acks have echoes; RFC 3168 section 6.1.2, and so RFC 8257, holds them for that round trip. Therefore a measured value must be
 //! between the model's without and with a round trip held, widened by half a packet in each window (the queue's by one packet
 //! more: what finds K packets goes unmarked, and makes them K + 1 before the first mark).
 //!

@@ -60,7 +60,7 @@ from = "a"
 to = "c"
 "#;
 
-/// What may be named: a trace, a distribution and a list of flows.
+/// The files that a scenario may name: a trace, a distribution and a list of flows.
 pub fn files(trace: &str, sizes: &str) -> Files {
     let list = "start,size\n0,1000\n";
     [("trace", trace), ("sizes", sizes), ("list", list)]
@@ -68,7 +68,7 @@ pub fn files(trace: &str, sizes: &str) -> Files {
         .into()
 }
 
-/// Whether every number is small: what is large is laid out, too, but not in a fuzzer's time and memory.
+/// Whether every number is small. Large networks would exceed a fuzzer's time and memory.
 fn is_small(value: &serde_json::Value) -> bool {
     match value {
         serde_json::Value::Number(number) => number.as_f64().is_some_and(|n| n.abs() < 2000.0),
@@ -78,7 +78,7 @@ fn is_small(value: &serde_json::Value) -> bool {
     }
 }
 
-/// What is refused is refused in one line. What is not is checked as a whole, if it is small.
+/// Reads a scenario. An error must be one line. An accepted scenario is checked as a whole, if it is small.
 pub fn read(text: &str, format: Format, sets: &[(String, String)], files: &Files) -> Option<Loaded> {
     let said = |error: scenario::ScenarioError| {
         let line = error.to_string();
@@ -92,7 +92,7 @@ pub fn read(text: &str, format: Format, sets: &[(String, String)], files: &Files
     Some(loaded)
 }
 
-/// What a target begins from is a scenario: else it would try nothing but one refusal.
+/// Asserts that a target starts from a valid scenario. Otherwise it would test only one error.
 pub fn is_good(text: &str, sets: &[(String, String)]) {
     let good = flowstamp_sim::load(text, Format::Toml, "good", sets, &files("1\n2\n", "100 0\n2000 100\n"));
     good.unwrap_or_else(|error| panic!("{error}"));

@@ -129,14 +129,14 @@ def compare(
     All flows get the protocol's sender law, and all links its router law or none. Cells get a router law that needs
     no capacity (XCP-b for XCP), unless the scenario says what capacity they are told. Queues stay the same, unless
     --protocols names one, as in reno+red. A table shows the most important results; --all shows all. The folder gets
-    compare.pdf and compare.png, the distributions of packet delays in delays.pdf and delays.png, and a folder with
-    the run of each protocol.
+    compare.pdf and compare.png, and the distributions of packet delays in delays.pdf and delays.png. It also gets a
+    folder with the run of each protocol.
 
-    With random flows (`web`), a line for each protocol says whether the 95% intervals of mean completion times, over
-    all flows and by size, are as narrow as --confidence asks. The intervals are from batch means after warm-up. --all
-    shows them beside processor sharing and the lower bound. The folder also gets completion times over size in
-    afct.pdf and afct.png, and their distributions in cdf.pdf and cdf.png. With --max-duration, runs that are too
-    short for --confidence are repeated, each time twice as long.
+    With random flows (`web`), a line for each protocol says whether the 95% intervals of mean completion times are as
+    narrow as --confidence asks, over all flows and by size. The intervals are from batch means after warm-up. --all
+    shows them beside processor sharing and the lower bound. The folder also gets completion times over size in afct.pdf
+    and afct.png, and their distributions in cdf.pdf and cdf.png. With --max-duration, runs that are too short for
+    --confidence are repeated, each time twice as long.
 
     A lab's file runs on this machine's kernel with real applications, --trials times under each protocol in turn. The
     table shows the median of the trials, with the lowest and the highest in brackets. times.pdf and times.png show

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 from flowstamp.cli.common import say
-from flowstamp.cli.options import Json, Out, UnusedSeed
+from flowstamp.cli.options import Json, Out
 
 
-def dissector(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
+def dissector(out: Out = None, as_json: Json = False) -> int:
     """Print the Lua plug-in that shows stamps in Wireshark and tshark. With --out, the folder gets flowstamp.lua."""
     import json
 
     from flowstamp._flowstamp import dissector_lua
     from flowstamp.files import write_whole
 
-    del seed
     text = dissector_lua()
     if out is not None:
         write_whole(out / "flowstamp.lua", text)

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from flowstamp.cli.common import as_text, say
-from flowstamp.cli.options import Json, Out, UnusedSeed
+from flowstamp.cli.options import Json, Out
 from flowstamp.errors import ResultsError
 
 
-def doctor(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
+def doctor(out: Out = None, as_json: Json = False) -> int:
     """Report what is installed. With --out, the folder gets doctor.json."""
     from flowstamp import doctor as checks
     from flowstamp.files import write_whole
 
-    del seed
     found = checks.report()
     text = as_text(found)
     if out is not None:

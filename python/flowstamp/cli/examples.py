@@ -9,20 +9,18 @@ from typing import Annotated
 import typer
 
 from flowstamp.cli.common import document, say
-from flowstamp.cli.options import Json, UnusedSeed, folder_of
+from flowstamp.cli.options import Json, folder_of
 
 
 def examples(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", parser=folder_of, help="The folder, which must be new or empty.")
     ],
-    seed: UnusedSeed = None,
     as_json: Json = False,
 ) -> int:
     """Write the example scenarios, scripts and labs into a folder."""
     from flowstamp import examples as shipped
 
-    del seed
     written = shipped.write(folder)
     if as_json:
         document({"files": [str(path) for path in written]})

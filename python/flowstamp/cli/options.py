@@ -42,11 +42,7 @@ Seed = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", parser=seed_of, help="Seed of every random choice. Default: the scenario's."),
 ]
-UnusedSeed = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", parser=seed_of, help="Accepted without effect: nothing is random here."),
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", parser=folder_of, help="Folder for the results.")]
 OutHere = Annotated[Path, typer.Option("--out", metavar="DIR", parser=folder_of, help="Folder for the results.")]
 

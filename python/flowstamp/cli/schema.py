@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from flowstamp.cli.common import as_text, say
-from flowstamp.cli.options import Json, Out, UnusedSeed
+from flowstamp.cli.options import Json, Out
 
 
-def schema(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
+def schema(out: Out = None, as_json: Json = False) -> int:
     """Print the JSON Schema of scenarios. With --out, the folder gets scenario.schema.json."""
     from flowstamp import scenario
     from flowstamp.files import write_whole
 
-    del seed, as_json  # the output is JSON in any case
+    del as_json  # the output is JSON in any case
     text = as_text(scenario.schema())
     if out is not None:
         write_whole(out / "scenario.schema.json", text + "\n")

@@ -9,14 +9,13 @@ from typing import Annotated
 import typer
 
 from flowstamp.cli.common import document, say
-from flowstamp.cli.options import Json, Out, UnusedSeed
+from flowstamp.cli.options import Json, Out
 
 
 def web(
     port: Annotated[
         int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port on 127.0.0.1; 0 for any free port.")
     ] = 8043,
-    seed: UnusedSeed = None,
     out: Out = None,
     as_json: Json = False,
 ) -> int:
@@ -24,7 +23,6 @@ def web(
     from flowstamp import web as lab
     from flowstamp.files import write_whole
 
-    del seed
     if out is not None:
         written = write_whole(out / "index.html", lab.page())
         document({"files": [str(written)]}) if as_json else say(f"wrote {written}")

@@ -84,7 +84,7 @@ class Curve:
         link = theory.Link(self.capacity, self.sizes, flows_per_s=self.flows_per_s)
         blocking = self.blocking or "two_point_smooth"
         shares = [1e6 * mbps / _flowstamp.quantity("rate", self.capacity) for mbps in x]
-        # The duration runs from the first packet's departure to the last one's arrival: half an RTT of propagation.
+        # The duration runs from the first packet's departure to the last packet's arrival: half an RTT of propagation.
         there = _flowstamp.quantity("time", self.rtt) / 2
         durations = np.array([link.mean_duration(share, blocking=blocking) + there for share in shares])
         return {

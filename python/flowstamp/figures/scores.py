@@ -22,7 +22,7 @@ PAPERS = {
     "Abrantes and Ricardo 2006": "XCP-b",
     "Katabi and Handley 2001": "PCP",
 }
-"""What each paper proposes, by authors and year."""
+"""The protocol that each paper proposes, by authors and year."""
 
 
 def paper_of(spec: FigureSpec) -> str:
@@ -73,7 +73,7 @@ class Score:
 
     @property
     def but(self) -> str:
-        """What limits the score, in words; empty if nothing does."""
+        """The score's limits, in words; empty if there are none."""
         limits = ((self.provisional, "of these by one seed"), (self.unmeasured, "not measured"))
         return ", ".join(f"{count} {what}" for count, what in limits if count)
 

@@ -23,7 +23,7 @@ from flowstamp.scenario import toml, toml_text
 
 XAxis = Literal["vary", "link", "flow", "time", "figure", "size", "value", "rtt", "curve"]
 Of = Literal["paper", "ours", "identity"]
-"""Whose result a claim states: the paper's; ours, as a variant or a wish; or nobody's, as arithmetic gives it."""
+"""The origin of a claim: the paper; the project, for a variant or a goal; or arithmetic."""
 Where = Literal["simulator", "linux", "forwarding"]
 Sets = tuple[tuple[str, str], ...]
 """Overrides for the native module: dotted keys and TOML values."""
@@ -235,7 +235,7 @@ class Claim(Table, frozen=True):
     each_seed: bool = False
     """Whether the expression is evaluated per seed and then averaged."""
     of: Of | None = None
-    """Whose result it is, if `source` does not say so."""
+    """The origin of the claim, if `source` does not say so."""
     headline: bool = False
     """Whether the claim is one of the paper's main results, which open its page."""
     result: str = ""
@@ -254,7 +254,7 @@ class Claim(Table, frozen=True):
 
     @property
     def whose(self) -> Of:
-        """Whose result it is: `of`, else ours if the source begins with that word, else the paper's."""
+        """The origin of the claim: `of`; or else ours, if the source starts with that word; or else the paper."""
         return self.of or ("ours" if self.source.strip().startswith("ours") else "paper")
 
 

@@ -9,7 +9,7 @@
 //! cubic, and the state continues in the next mode.
 //!
 //! A guard is evaluated at the ends of a step, in its middle, and at the minimum of the parabola through these if it lies within the
-//! step. So a guard may dip below zero and return unseen, by as much as its third derivative moves it from the parabola
+//! step. Therefore a guard may dip below zero and return unseen, by as much as its third derivative moves it from the parabola
 //! (`unseen_dips_are_small`, in the crate's tests). The global error falls with the fourth power of the step if steps end where the
 //! kink of the start recurs, at `d`, `2 d` and so on. They do if the delays are whole multiples of the step.
 //!

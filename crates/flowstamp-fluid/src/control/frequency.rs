@@ -5,7 +5,7 @@
 //! ```
 //!
 //! With one delay W is e^(-s T) and V is 1; with several, see `Lag`. Polynomials have real coefficients. The degree of `n` is below
-//! that of `d`, as in every loop that integrates. So |L| falls to zero with |s| in the right half plane, and only a few
+//! that of `d`, as in every loop that integrates. Therefore |L| falls to zero with |s| in the right half plane, and only a few
 //! characteristic roots lie there, all within a radius that the coefficients give.
 
 use crate::control::roots::{bisect, polynomial, roots};
@@ -379,7 +379,7 @@ impl OpenLoop {
     /// Number of closed-loop roots inside a polygon, given anticlockwise: how often the characteristic function winds around zero, by
     /// the argument principle. `None` if a root lies on the polygon.
     fn windings(&self, corners: &[Complex64]) -> Option<i64> {
-        // On a side that is long against the distance of its roots, a short delay does not bound the turn. So start with 32 parts.
+        // On a side that is long against the distance of its roots, a short delay does not bound the turn. Therefore start with 32 parts.
         let side = |i: usize| {
             let (from, to) = (corners[i], corners[(i + 1) % corners.len()]);
             (0..32).map(move |part| from + (to - from) * (f64::from(part) / 32.0))
@@ -538,7 +538,7 @@ impl OpenLoop {
         Some((-(self.turned(&f, &way)? + closing) / TAU).round() as i64)
     }
 
-    /// Half the side of a square around zero on which |L| is above 2, and inside which L has no poles or zeros except at zero. So 1 + L
+    /// Half the side of a square around zero on which |L| is above 2, and inside which L has no poles or zeros except at zero. Therefore 1 + L
     /// has no root in it, and the path around it misses none.
     fn indentation(&self, below: f64) -> Option<f64> {
         let at_zero = |of: &[f64]| of.iter().take_while(|c| **c == 0.0).count();

@@ -1,7 +1,7 @@
 //! XCP and RCP on several links, with groups of flows of several routes and RTTs.
 //!
 //! A flow's packets pass its links at known times after they were sent. The flow hears the feedback of a link when the acks are back.
-//! So a link's loop takes an RTT, wherever the link is on the route. As in all such models, traffic leaves a full link as it
+//! Therefore a link's loop takes an RTT, wherever the link is on the route. As in all such models, traffic leaves a full link as it
 //! arrived, so a queue behind another sees more traffic than in a real network. At equilibrium, where queues are empty, this makes no difference.
 //!
 //! A state is `V` numbers: queues by link, then rates, by group or by link. Any consistent units will do; with one link its

@@ -26,13 +26,13 @@
 //!      int (c q + lambda q' - sum z_k q(t + s_k)) (q' + h * q - x0) dt <= 0 <= sum w_k int q(t) q(t + t_k) dt
 //!    ```
 //!
-//!    `q(t + s)` is zero after T, as are q and q'. Before 0 `q' + h * q` is zero. So the integrals without x0 may run over all time, and
+//!    `q(t + s)` is zero after T, as are q and q'. Before 0 `q' + h * q` is zero. Therefore the integrals without x0 may run over all time, and
 //!    by Parseval `epsilon (|q_T|^2 + |q_T'|^2) <= int (c q_T + lambda q_T' - sum z_k q_T(t + s_k)) x0 dt`. The right side is at most a
-//!    constant times the root of the left side, for any T, because x0 decays. So q and q' are square integrable, q goes to zero, and so
+//!    constant times the root of the left side, for any T, because x0 decays. Therefore q and q' are square integrable, q goes to zero, and so
 //!    does `x = x0 - h * q`.
 //! 2. *The queue is never empty from some time on.* From there on the system is linear, with the roots of `s (s + alpha e^(-s)) + beta e^(-s)`.
 //!    None of these is real and at least zero. A solution that does not decay becomes, after long, a sum of growing or steady
-//!    oscillations about zero. That is below zero again and again, which a queue cannot be. So the solution decays.
+//!    oscillations about zero. That is below zero again and again, which a queue cannot be. Therefore the solution decays.
 //!
 //! With c and lambda alone this is Popov's criterion. It proves no more than the linear loop's stability, because a root of that loop at jw
 //! makes `jw + H` zero. The products `q(t) q(t + t_k) >= 0` prove more. F is linear in all numbers, so a linear program finds the

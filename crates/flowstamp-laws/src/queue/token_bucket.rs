@@ -144,7 +144,7 @@ fn check(rate: Rate, burst: Bytes, peak: Option<Rate>, mtu: Option<Bytes>) -> Re
     }
 }
 
-/// What a scenario may set of a policer.
+/// Parameters of a policer that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicerParams {
@@ -222,7 +222,7 @@ impl QueueLaw for Policer {
     }
 }
 
-/// What a scenario may set of a shaper.
+/// Parameters of a shaper that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShaperParams {

@@ -177,7 +177,7 @@ impl QueueSpec {
         match self {
             Self::FqCodel(_) => Some("divides the link among its flows"),
             Self::DropTail(droptail::Params { drop: droptail::Drop::Head }) => {
-                Some("with drop = \"head\" gives up what waits longest")
+                Some("with drop = \"head\" drops the packet that has waited longest")
             }
             #[cfg(feature = "full")]
             Self::Policer(_) => Some("has one bucket for the whole link"),

@@ -67,7 +67,7 @@ pub(super) struct Rates {
     delivered_at: Time,
     /// Samples are application-limited until this many packets are delivered; 0 if they are not.
     app_limited: u32,
-    /// Of the packets that the current ack acknowledges, the one that left last.
+    /// The packet that left last, among those that the current ack acknowledges.
     newest: Option<Sent>,
     /// Packets found lost so far.
     lost: u32,

@@ -101,7 +101,7 @@ fn shown(found: Unexpected<'_>) -> String {
     }
 }
 
-/// What would be right, where serde names a Rust type.
+/// Describes the right value, where serde names a Rust type.
 fn right(expected: &dyn Expected) -> String {
     let expected = expected.to_string();
     let plain = match expected.as_str() {

@@ -57,7 +57,7 @@ impl Header {
 }
 
 crate::params! {
-    /// What a scenario may set of the router.
+    /// Parameters of the router that a scenario may set.
     pub struct RouterParams {
         /// `t_rho`: time over which a load factor is measured, the same for all routers and senders of a network. Default: 2.5 times
         /// the flows' mean RTT.
@@ -184,7 +184,7 @@ impl RouterLaw for Router {
 }
 
 crate::params! {
-    /// What a scenario may set of the sender.
+    /// Parameters of the sender that a scenario may set.
     pub struct Params {
         /// `t_rho`, the same for all routers and senders of a network. Default: 2.5 times the flows' mean RTT.
         pub t_rho: Option<Time> = None,

@@ -42,7 +42,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 crate::params! {
-    /// What a scenario may set (table I).
+    /// Parameters that a scenario may set (table I).
     pub struct Params {
         /// `t_rho`: time over which routers measure a load factor, the same for all routers and senders of a network. Default: 2.5
         /// times the flows' mean RTT; the paper has 200 ms.

@@ -84,7 +84,7 @@ pub struct Closed {
     was_known: bool,
 }
 
-/// Sums over the packets of this interval, and the feedback per packet decided at the last one's end.
+/// Sums over the packets of this interval, and the feedback per packet decided at the end of the last interval.
 #[derive(Clone, Debug)]
 pub struct Shares<E> {
     // Sums since the last control decision (appendix A, first block).

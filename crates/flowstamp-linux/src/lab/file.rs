@@ -414,7 +414,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Reads the text of a file, and checks nothing but the types.
+    /// Reads the text of a file, and checks only the types.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         Ok(Self::deserialize(Tree(&tree_of_toml(without_mark(text))?))?)
     }
@@ -460,7 +460,7 @@ impl Lab {
         }
         let count: u64 = self.flows.iter().map(|flows| u64::from(flows.count)).sum();
         if count == 0 || count > u64::from(MAX_FLOWS) {
-            return Err(format!("there are {count} flows; there may be 1 to {MAX_FLOWS}"));
+            return Err(format!("{count} flows are too many or too few; use 1 to {MAX_FLOWS}"));
         }
         Ok(())
     }
@@ -561,7 +561,7 @@ mod tests {
         assert_eq!(late, "flows.a: its last flow starts after the lab's end");
         let many = LAB.replace("count = 4\n", "count = 4294967295\n").replace("every = \"2s\"", "")
             + "[[flows]]\nname = \"b\"\ncount = 2\n";
-        assert_eq!(refusal(&many), "there are 4294967297 flows; there may be 1 to 1000");
+        assert_eq!(refusal(&many), "4294967297 flows are too many or too few; use 1 to 1000");
     }
 
     /// Rates may vary as in the simulator, for a law that needs no rate.

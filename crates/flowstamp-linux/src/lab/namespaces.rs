@@ -154,8 +154,8 @@ pub fn command(id: &Id, place: Place, program: &str) -> anyhow::Result<Command> 
     Ok(command)
 }
 
-/// What [`command`] becomes before it becomes the program: a process of its own, as the lab's own memory would have to be marked for copying page by page
-/// to do so between fork and exec, and the path's thread would wait for that.
+/// A separate process between [`command`] and the program. A direct fork would mark the lab's memory for copying page
+/// by page, and the path's thread would wait for that.
 #[derive(clap::Args)]
 pub struct Within {
     #[arg(long)]

@@ -57,7 +57,7 @@ pub struct Arguments {
     metrics: Option<SocketAddr>,
 }
 
-/// Who holds classes to their parts.
+/// The scheduler that holds classes to their shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Scheduler {
     /// The kernel's hierarchical token bucket.

@@ -17,7 +17,7 @@ use std::mem::{MaybeUninit, offset_of};
 pub struct Operations {
     /// Additions and subtractions, including increments.
     pub additions: u32,
-    /// Multiplications, divisions, shifts and the like.
+    /// Multiplications, divisions, shifts and other arithmetic.
     pub other_arithmetic: u32,
     /// Conditional jumps.
     pub comparisons: u32,

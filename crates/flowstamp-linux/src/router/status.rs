@@ -5,7 +5,7 @@ use super::{Pins, metrics};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-/// What to say.
+/// Output options.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Print one JSON document on standard output.

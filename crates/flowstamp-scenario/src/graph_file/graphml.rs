@@ -29,7 +29,7 @@ fn attribute(tag: &BytesStart<'_>, name: &str) -> Read<Option<String>> {
     found.map(|a| a.unescape_value().map(Into::into).map_err(|e| e.to_string())).transpose()
 }
 
-/// What has been read so far.
+/// The parser's state.
 #[derive(Default)]
 struct Reader {
     /// Names of edges' attributes by the ids of their keys, and the values of edges that have none.

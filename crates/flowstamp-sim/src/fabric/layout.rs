@@ -114,8 +114,8 @@ impl Fabric {
     }
 
     /// For each link, whether it is an access link that only one router link feeds. The laws of that router link must
-    /// hear of nothing but packets and their own timers, because both process earlier transmissions first. Its end must
-    /// not be impaired.
+    /// hear only of packets and their own timers, because both process earlier transmissions first. Its end must not be
+    /// impaired.
     fn fed_by_one(&self) -> Vec<bool> {
         /// No feeder seen yet. `OTHERS` is a host, or several links.
         const NOBODY: u32 = u32::MAX;

@@ -1,5 +1,5 @@
 //! Reads pages compressed with zstd. Parquet's library only has a decoder in C, which the build would have to compile.
-//! So the library reads the pages as uncompressed, and they are decompressed here.
+//! Therefore the library reads the pages as uncompressed, and they are decompressed here.
 
 use bytes::Bytes;
 use parquet::basic::Compression;

@@ -14,7 +14,7 @@
 //! If packets have delays of their own, the line's propagation delay is zero and each delay is drawn here, for the time
 //! at which the packet left the transmitter.
 //!
-//! Each packet takes the same number of random draws, whatever impairments are set. So the same packets are lost with
+//! Each packet takes the same number of random draws, whatever impairments are set. Therefore the same packets are lost with
 //! and without copies and reordering. Burst loss, marks and delays have random streams of their own for the same
 //! reason.
 

@@ -1,7 +1,7 @@
 //! A router link that sends acks before data.
 //!
 //! The next packet depends on the arrivals until then, so departures of data are not known on arrival. Nobody observes
-//! a departure before the packet reaches the far end, or before a law or a probe looks. So the link needs no event of
+//! a departure before the packet reaches the far end, or before a law or a probe looks. Therefore the link needs no event of
 //! its own: [`Ranked::advance`] processes the transmissions that have begun since the last call, in order and at their
 //! own times. While packets are queued, one is in transmission. It is in the ring, whose head is in the event queue.
 

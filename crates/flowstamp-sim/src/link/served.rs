@@ -398,7 +398,7 @@ impl Served {
     fn waits_by_flow(&mut self, line: &Plain, now: Time, size: u16) -> Admission {
         let Backlog { bytes, packets } = self.laws.backlog();
         if !self.laws.limit.admits(bytes, packets, u32::from(size)) {
-            // The queue was not empty, or the law would have dropped the packet. So a choice is already pending.
+            // The queue was not empty, or the law would have dropped the packet. Therefore a choice is already pending.
             self.make_room(now, size);
             return Admission::Overfull;
         }

@@ -39,7 +39,7 @@ struct Rtts {
 pub(super) struct PathRtts {
     /// RTTs of flows whose header the router writes: first flows whose data pass, then flows whose acks do.
     own: [Rtts; 2],
-    /// Of the flows whose data pass, the number of endless ones that take all the bandwidth they are given.
+    /// The number of endless flows that pass data and take all the bandwidth they are given.
     lasting: u32,
     /// The shortest RTT of flows whose data pass, and the longest of those that last and send a window at once.
     apart: [Option<Time>; 2],

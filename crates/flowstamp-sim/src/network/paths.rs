@@ -3,7 +3,7 @@
 //!
 //! Among paths of equal cost each flow takes one, by equal-cost multipath routing (ECMP, RFC 2992). Each node on the
 //! path hashes the flow and takes one of its links that lie on a least-cost path. The hash depends only on names: the
-//! flow's and the node's, and the run's seed. So a flow keeps its path when other flows change, as long as its own
+//! flow's and the node's, and the run's seed. Therefore a flow keeps its path when other flows change, as long as its own
 //! paths are the same.
 
 use crate::plan::LinkPlan;
