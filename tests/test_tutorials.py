@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Tutorials, and how-to pages that begin with `% followed`, are followed: each in an empty folder, from first line to last.
+"""Follows each tutorial, and each how-to page that begins with `% followed`, in an empty folder from start to end.
 
-A block with a caption is a file. Of `console` blocks, `$` is a shell that has the command, and `a#` and `b#` are shells
-of root on two machines, which here are namespaces with a cable of 10 ms. The lines below a command are what it says,
-where `...` stands for anything; `exit code N` at their end is the code that it ends with, else it is 0.
+A block with a caption is a file. In a `console` block, `$` is a shell that has the command, and `a#` and `b#` are root
+shells on two machines: namespaces that a cable of 10 ms connects. The lines below a command are its output, where `...`
+stands for anything. Its exit code is 0, unless `exit code N` follows the output.
 """
 
 from __future__ import annotations
