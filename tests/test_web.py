@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import urllib.error
@@ -79,3 +80,15 @@ def test_a_port_that_is_taken_is_named(page: Path, capsys: pytest.CaptureFixture
         port = other.getsockname()[1]
         assert run_command(["web", "--port", str(port)]) == 2
     assert capsys.readouterr().err.startswith(f"flowstamp: --port: {port} cannot be had: Address already in use; give")
+
+
+def test_the_lab_links_to_pages_and_headings_that_exist() -> None:
+    root = Path(__file__).parent.parent
+    sources = {name: (root / "web" / "src" / f"{name}.ts").read_text() for name in ("controls", "scenarios")}
+    links = set(re.findall(r'"([a-z/]+)\.html#([a-z-]+)"', sources["controls"]))
+    links |= {("reference/scenario", table) for table in re.findall(r'table: "([a-z-]+)"', sources["scenarios"])}
+    links |= {(f"models/{router}", "parameters") for router in re.findall(r'router: "([a-z-]+)"', sources["scenarios"])}
+    assert len(links) > 8
+    for page, anchor in links:
+        headings = re.findall(r"^#+ (.*)$", (root / "docs" / f"{page}.md").read_text(), re.MULTILINE)
+        assert anchor in [re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-") for heading in headings], (page, anchor)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { defineConfig } from "vite";
 
 const module = await WebAssembly.instantiate(readFileSync(new URL("build/flowstamp.wasm", import.meta.url)), {});
@@ -15,7 +15,7 @@ function told(what) {
   return JSON.parse(new TextDecoder().decode(bytes))[what];
 }
 
-const [, alpha, beta] = told("gains").find(([law]) => law === "xcp");
+const gains = Object.fromEntries(told("gains").map(([law, alpha, beta]) => [law, { alpha, beta }]));
 
 // One file that also opens from a folder, where a browser lets a page load no other: script and style stand in it.
 const oneFile = {
@@ -38,7 +38,11 @@ const oneFile = {
 };
 
 export default defineConfig({
-  define: { XCP_GAINS: JSON.stringify({ alpha, beta }), SENDERS: JSON.stringify(told("senders")) },
+  define: {
+    ROUTER_GAINS: JSON.stringify(gains),
+    SENDERS: JSON.stringify(told("senders")),
+    MODELS: JSON.stringify(readdirSync(new URL("../docs/models/", import.meta.url)).map((name) => name.replace(/\.md$/, ""))),
+  },
   base: "./",
   plugins: [oneFile],
   build: {

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // The page: controls, the clock, and what is shown of the runs.
 
-import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import { read, type Setup, setup, write } from "./address";
+import { CONTROLS, gainText, HELP, KEYS, pages, SPEEDS, usable } from "./controls";
 import { Refused } from "./engine";
-import { colour, dash, Extent, onScheme } from "./plots";
-import { Run } from "./run";
+import { type Event, events } from "./events";
+import { LESSONS, sceneOf, sceneSetup, showLesson } from "./lessons";
+import { colour, dash, Extent, LIMIT, onScheme } from "./plots";
+import { newExtents, Run } from "./run";
 import {
   burst,
   type Change,
   DURATION_US,
   exported,
+  gainsOf,
   type Key,
   MOST_BURSTS,
   PROTOCOLS,
@@ -19,53 +23,45 @@ import {
   SLOTS,
   Slots,
 } from "./scenarios";
+import { sentences, showTable } from "./table";
 
-const SPEEDS = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 4, 8];
 /** Simulated in one go: short enough to keep to what a frame may take. */
 const CHUNK_US = 10_000;
 /** Of a frame's time what simulating may take. */
 const BUDGET_MS = 9;
+/** How often the clock's text changes: each change lays out the page anew. */
+const CLOCK_MS = 100;
 /** How often what is dragged is set. */
 const THROTTLE_MS = 100;
+/** Events in the list. */
+const LISTED = 5;
+
+/** The documentation's site has the lab in a folder of its own. A page that stands alone names the file instead. */
+const SITE = /\/lab\/(index\.html)?$/.test(location.pathname) ? "../" : undefined;
 
 const element = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
 
-interface Control {
-  label: string;
-  least: number;
-  most: number;
-  step: number;
-  text(value: number): string;
-}
-const CONTROLS: Record<Key, Control> = {
-  rate: { label: "Rate", least: 1, most: 100, step: 1, text: (v) => `${v} Mb/s` },
-  rtt: { label: "Round-trip time", least: 20, most: 300, step: 10, text: (v) => `${v} ms` },
-  buffer: { label: "Buffer", least: 10, most: 1000, step: 10, text: (v) => `${v} kB` },
-  alpha: { label: "Router's α", least: 0.05, most: 1, step: 0.05, text: (v) => v.toFixed(2) },
-  beta: { label: "Router's β", least: 0.05, most: 1, step: 0.002, text: (v) => v.toFixed(3) },
-  flows: { label: "Number of flows", least: 1, most: SLOTS, step: 1, text: (v) => `${v}` },
-};
-const KEYS = Object.keys(CONTROLS) as Key[];
-
 // What is chosen, and how far the runs are.
-let id = "five";
-let names: [string, string] = [...SCENARIOS[id].compared];
-/** As the run began, and now. */
-let begun: Settings = { ...SCENARIOS[id].settings };
-let settings: Settings = { ...begun };
+let { id, names, speed, settings }: Setup = setup("five");
+let scene: ReturnType<typeof sceneOf>;
+/** As the run began. */
+let begun: Settings = { ...settings };
 let changes: Change[] = [];
-/** Changes of a link, which are still to come. */
+/** Changes of a link or a scene, which are still to come. */
 let toCome: Change[] = [];
+let happened: Event[] = [];
 let slots = new Slots(SCENARIOS[id], begun.flows);
 let runs: Run[] = [];
-let extents = [new Extent(), new Extent(), new Extent()];
+let extents = newExtents(() => new Extent());
 let now_us = 0;
-let speed = 1;
+/** The scene of a lesson stops here. */
+let stop_us = Number.POSITIVE_INFINITY;
 let paused = false;
 let cutFrom: number | undefined;
 let generation = 0;
 
 const scenario = () => SCENARIOS[id];
+const live = () => slots.live().filter((slot) => slots.starts[slot]! < now_us);
 const note = (text: string) => {
   element("note").textContent = text;
 };
@@ -76,28 +72,28 @@ function limits(key: Key): { least: number; most: number; step: number } {
   if (key === "rate" && scenario().rates) return { least: 0, most: scenario().rates!.length - 1, step: 1 };
   return CONTROLS[key];
 }
-const toSlider = (key: Key, value: number) =>
-  key === "rate" && scenario().rates ? Math.max(scenario().rates!.indexOf(value), 0) : value;
-const fromSlider = (key: Key, value: number) => (key === "rate" && scenario().rates ? scenario().rates![value] : value);
-
-function usable(key: Key): boolean {
-  if (key === "rate") return scenario().rateOf !== undefined;
-  if (key === "alpha" || key === "beta") return names.some((name) => PROTOCOLS[name].gains);
-  return true;
+/** Where a slider stands for a value; alpha and beta stand at the first default. */
+function toSlider(key: Key, value: number | undefined): number {
+  if (value === undefined) return names.map((name) => gainsOf(PROTOCOLS[name])).find((gains) => gains)?.[key as "alpha" | "beta"] ?? 0;
+  return key === "rate" && scenario().rates ? Math.max(scenario().rates!.indexOf(value), 0) : value;
 }
+const fromSlider = (key: Key, value: number) => (key === "rate" && scenario().rates ? scenario().rates![value] : value);
 
 /** Tells all runs of a change, now. */
 function apply(key: Key | "burst", value: number): void {
   const of = key === "burst" ? burst(value, now_us) : key === "flows" ? slots.become(value, now_us) : scenario().keys(key, value);
   if (of === undefined) {
+    const { label, text } = CONTROLS[key as Key];
     settings[key as Key] = value;
-    note(`${CONTROLS[key as Key].label} cannot change while this scenario runs: it was begun anew with ${CONTROLS[key as Key].text(value)}.`);
+    note(`${label} cannot change during a run of this scenario. The run was restarted with ${text(value)}.`);
     void begin(settings, []);
     return;
   }
   try {
     for (const run of runs) {
-      if ((key === "alpha" || key === "beta") && !run.protocol.gains) continue;
+      // The samples until now go with the settings until now.
+      run.look(now_us, settings, slots);
+      if ((key === "alpha" || key === "beta") && !gainsOf(run.protocol)) continue;
       for (const [name, text] of of) run.engine.set(name, text);
     }
     if (key !== "burst") settings[key] = value;
@@ -112,10 +108,6 @@ function apply(key: Key | "burst", value: number): void {
 const waiting = new Map<Key, number>();
 let lastApplied = 0;
 
-function setLater(key: Key, value: number): void {
-  waiting.set(key, value);
-}
-
 function applyWaiting(at_ms: number): void {
   if (waiting.size === 0 || at_ms - lastApplied < THROTTLE_MS) return;
   lastApplied = at_ms;
@@ -125,23 +117,20 @@ function applyWaiting(at_ms: number): void {
 }
 
 function addFlow(): void {
-  const more = slots.live().length + 1;
   if (slots.free() === 0) {
-    note(`This run has had its ${SLOTS} flows. Restart begins anew.`);
+    note(`This run has had its ${SLOTS} flows. Restart it to add more.`);
     return;
   }
-  apply("flows", more);
-  note(`A flow joined at ${(now_us / 1e6).toFixed(1)} s.`);
+  apply("flows", slots.live().length + 1);
 }
 
 function addBurst(): void {
   const number = changes.filter(([, key]) => key === "burst").length + 1;
   if (number > MOST_BURSTS) {
-    note(`This run has had its ${MOST_BURSTS + 1} bursts. Restart begins anew.`);
+    note(`This run has had its ${MOST_BURSTS + 1} bursts. Restart it to add more.`);
     return;
   }
   apply("burst", number);
-  note(`A burst of thirty transfers began at ${(now_us / 1e6).toFixed(1)} s.`);
 }
 
 function cut(): void {
@@ -171,14 +160,16 @@ async function begin(from: Settings, changesToCome: Change[]): Promise<void> {
   }
   if (mine !== generation) return;
   settings = { ...begun };
+  stop_us = scene ? scene.scene.until_s * 1e6 : Number.POSITIVE_INFINITY;
   changes = [];
   toCome = changesToCome;
   slots = new Slots(scenario(), begun.flows);
   now_us = 0;
   cutFrom = undefined;
-  for (const run of runs) run.hide();
   runs = started;
-  extents = [new Extent(), new Extent(), new Extent()];
+  happened = [];
+  showEvents(happened);
+  extents = newExtents(() => new Extent());
   showRuns();
   showControls();
   showNumbers();
@@ -203,7 +194,7 @@ let rate_fps = 0;
 let busy_ms = 0;
 let share = 0;
 let behind = false;
-let turn = 0;
+let lastClock = 0;
 let lastNumbers = 0;
 let lastSpoken = 0;
 
@@ -237,55 +228,48 @@ function frame(at_ms: number): void {
   applyWaiting(at_ms);
   if (paused || now_us >= DURATION_US) return;
   const began = performance.now();
-  const until = Math.min(DURATION_US, now_us + Math.round(passed * 1000 * speed));
+  const until = Math.min(DURATION_US, stop_us, now_us + Math.round(passed * 1000 * speed));
   simulate(until, began);
   behind = now_us < until;
-  let fresh = false;
-  for (const run of runs) fresh = run.look(now_us) || fresh;
+  for (const run of runs) run.look(now_us, settings, slots);
   busy_ms += performance.now() - began;
-  for (const run of runs) run.drawWire();
-  showClock();
-  // One chart of each run in a frame: together they would take more than a frame has.
-  const data = runs.map((run) => run.data(slots.starts, slots.stops));
-  if (fresh) measure(data);
-  turn = (turn + 1) % 3;
-  runs.forEach((run, number) => run.drawChart(turn, data[number][turn], now_us / 1e6));
+  drawAll();
   if (at_ms - lastNumbers > 500) {
     lastNumbers = at_ms;
     showNumbers();
+    if (element<HTMLInputElement>("speak").checked && performance.now() - lastSpoken > 5000) speak();
   }
-  if (now_us >= DURATION_US) {
-    note("The run is over. Restart begins anew.");
-    drawAll();
+  if (now_us >= stop_us) {
+    stop_us = Number.POSITIVE_INFINITY;
+    setPaused(true);
+    note(`The scene stops here, at ${now_us / 1e6} s. Continue lets it run on.`);
   }
-}
-
-/** Both columns have the same axes. */
-function measure(data: (number | null)[][][][]): void {
-  extents.forEach((extent, which) => {
-    let most = 0;
-    for (const run of data) for (const line of run[which].slice(1)) for (const value of line) most = Math.max(most, value ?? 0);
-    extent.update(most);
-  });
-}
-
-function showClock(): void {
-  element("now").textContent = `${(now_us / 1e6).toFixed(speed < 0.2 ? 3 : 1)} s`;
+  if (now_us >= DURATION_US) note("The run is over. Restart it to go on.");
 }
 
 function drawAll(): void {
-  showClock();
-  const data = runs.map((run) => run.data(slots.starts, slots.stops));
-  measure(data);
-  runs.forEach((run, number) => {
-    run.drawWire();
-    data[number].forEach((part, which) => run.drawChart(which, part, now_us / 1e6));
-  });
+  if (paused || now_us === 0 || performance.now() - lastClock > CLOCK_MS) {
+    lastClock = performance.now();
+    element("now").textContent = `${(now_us / 1e6).toFixed(speed < 0.2 ? 3 : 1)} s`;
+  }
+  // Both columns have the same axes.
+  extents.forEach((extent, which) => extent.update(Math.max(0, ...runs.flatMap((run) => run.rows.map((row) => row.most[which])))));
+  const now = events(scenario(), begun, slots, changes, now_us);
+  if (now.length !== happened.length) showEvents(now);
+  happened = now;
+  for (const run of runs) run.draw(now_us / 1e6, happened);
+}
+
+function showEvents(all: Event[]): void {
+  const items = all.slice(-LISTED).reverse();
+  element("events").replaceChildren(
+    ...items.map(({ at_us, text }) => Object.assign(document.createElement("li"), { textContent: `${(at_us / 1e6).toFixed(1)} s: ${text}` })),
+  );
 }
 
 function setPaused(to: boolean): void {
   paused = to;
-  element("pause").textContent = paused ? "Go on" : "Pause";
+  element("pause").textContent = paused ? "Continue" : "Pause";
   showPace();
   if (paused) {
     drawAll();
@@ -298,45 +282,52 @@ function setPaused(to: boolean): void {
 
 function showPace(): void {
   const pace = paused ? "paused" : behind ? "as fast as this machine can" : `${speed} × real time`;
-  element("pace").textContent = `${pace}; ${Math.round(rate_fps)} frames/s, ${Math.round(100 * share)}% of the time simulating`;
+  element("pace").textContent = pace;
 }
 
 function showControls(): void {
   for (const key of KEYS) {
     const input = element<HTMLInputElement>(key);
     const { least, most, step } = limits(key);
-    Object.assign(input, { min: `${least}`, max: `${most}`, step: `${step}`, disabled: !usable(key) });
+    Object.assign(input, { min: `${least}`, max: `${most}`, step: `${step}`, disabled: !usable(scenario(), names, key) });
     if (!waiting.has(key)) input.value = `${toSlider(key, settings[key])}`;
     showValue(key);
   }
   element(`label-rate`).textContent = scenario().rateOf ?? "Rate (follows the trace)";
-  const live = slots.live().length;
   element<HTMLButtonElement>("drop").disabled = slots.free() === 0;
   element("burst").hidden = !scenario().bursts;
   const cutter = element<HTMLButtonElement>("cut");
-  cutter.disabled = !usable("rate");
-  const least = scenario().rates ? `Slow station 1 to ${scenario().rates![0]} Mb/s` : "Cut the rate to a quarter";
-  cutter.textContent = cutFrom === undefined ? least : `Restore ${cutFrom} Mb/s`;
-  element("legend").replaceChildren(
-    ...(runs[0]?.lines ?? [])
-      .filter((line) => line.slot === undefined || slots.starts[line.slot] !== undefined)
-      .map((line) => {
-        const item = document.createElement("span");
-        const stroke = `stroke="${colour(line.line)}" stroke-width="3" stroke-dasharray="${dash(line.line)?.join(" ") ?? ""}"`;
-        item.innerHTML = `<svg aria-hidden="true"><line x1="0" x2="100%" y1="50%" y2="50%" ${stroke}/></svg>`;
-        item.append(line.name);
-        return item;
-      }),
-  );
+  cutter.disabled = !usable(scenario(), names, "rate");
+  cutter.textContent = cutFrom === undefined ? "Cut the rate" : `Restore ${cutFrom} Mb/s`;
+  showLegend();
   showText();
-  element("flows").setAttribute("aria-description", `${live} now`);
+}
+
+function showLegend(): void {
+  const lines = (runs[0]?.lines ?? []).filter((line) => line.slot === undefined || slots.starts[line.slot] !== undefined);
+  const limits = scenario().link === "cell.ap" ? "buffer" : "capacity, buffer";
+  const items = [...lines, { name: limits, line: LIMIT }].map(({ name, line }) => {
+    const stroke = `stroke="${colour(line)}" stroke-width="3" stroke-dasharray="${dash(line)?.join(" ") ?? ""}"`;
+    return [name, `<svg aria-hidden="true"><line x1="0" x2="100%" y1="50%" y2="50%" ${stroke}/></svg>`];
+  });
+  const event = `<svg class="mark" aria-hidden="true"><line x1="50%" x2="50%" y1="0" y2="100%" stroke="currentColor" stroke-dasharray="3 2"/></svg>`;
+  element("legend").replaceChildren(
+    ...[...items, ["event", event]].map(([name, picture]) => {
+      const item = document.createElement("span");
+      item.innerHTML = picture;
+      item.append(name);
+      return item;
+    }),
+  );
 }
 
 function showValue(key: Key): void {
   const input = element<HTMLInputElement>(key);
-  const value = fromSlider(key, Number(input.value));
-  const own = (key === "alpha" || key === "beta") && value === scenario().settings[key] && !changes.some(([, k]) => k === key);
-  const text = !usable(key) && key === "rate" ? "varies" : own ? "its own" : CONTROLS[key].text(value);
+  const moved = waiting.get(key);
+  const value = moved ?? settings[key];
+  let text = CONTROLS[key].text(value ?? 0);
+  if (key === "alpha" || key === "beta") text = gainText(key, value, names);
+  else if (!usable(scenario(), names, key)) text = "varies";
   element(`value-${key}`).textContent = text;
   input.setAttribute("aria-valuetext", text);
 }
@@ -345,100 +336,16 @@ function showText(): void {
   element("text").textContent = exported(id, begun, PROTOCOLS[names[0]], slots, changes);
 }
 
-const fixed = (value: number | undefined, digits: number) => (value === undefined ? "–" : value.toFixed(digits));
-
-function showNumbers(): void {
-  const live = slots.live().filter((slot) => slots.starts[slot]! < now_us);
-  const all = runs.map((run) => run.numbers(live));
-  const used = scenario().link === "cell.ap" ? "Air in use" : "Link in use";
-  const rows: [string, string[]][] = [
-    ["Throughput of all", all.map((n) => `${fixed(n.throughput, 2)} Mb/s`)],
-    [used, all.map((n) => `${fixed(100 * n.used, 1)}%`)],
-    ["Mean queue", all.map((n) => `${fixed(n.queue, 1)} kB`)],
-    ["Mean RTT of the flows", all.map((n) => (n.rtt === undefined ? "–" : `${fixed(n.rtt, 1)} ms`))],
-    ["Jain's index of the flows", all.map((n) => fixed(n.jain, 3))],
-    ["Packets lost since the start", all.map((n) => `${n.drops}`)],
-  ];
-  runs[0]?.lines.forEach((line, at) => {
-    if (line.slot === undefined || live.includes(line.slot)) {
-      rows.push([`Throughput, ${line.name}`, all.map((n) => `${fixed(n.flows[at], 2)} Mb/s`)]);
-    }
-  });
-  const cell = (kind: "th" | "td", text: string, scope?: string) => {
-    const made = document.createElement(kind);
-    made.textContent = text;
-    if (scope) made.setAttribute("scope", scope);
-    return made;
-  };
-  const row = (...cells: HTMLElement[]) => {
-    const made = document.createElement("tr");
-    made.append(...cells);
-    return made;
-  };
-  const head = document.createElement("thead");
-  head.append(row(cell("th", "Quantity", "col"), ...runs.map((run) => cell("th", run.protocol.label, "col"))));
-  const body = document.createElement("tbody");
-  body.append(...rows.map(([name, values]) => row(cell("th", name, "row"), ...values.map((value) => cell("td", value)))));
-  element("numbers").replaceChildren(head, body);
-  if (element<HTMLInputElement>("speak").checked && performance.now() - lastSpoken > 5000) speak();
-}
+const showNumbers = () => showTable(element("numbers"), runs, live());
 
 function speak(): void {
   lastSpoken = performance.now();
-  const live = slots.live().filter((slot) => slots.starts[slot]! < now_us);
-  element("spoken").textContent = [
-    `At ${(now_us / 1e6).toFixed(1)} seconds, ${live.length} flows.`,
-    ...runs.map((run) => {
-      const n = run.numbers(live);
-      return `${run.protocol.label}: ${fixed(n.throughput, 1)} megabits per second, queue ${fixed(n.queue, 0)} kilobytes, fairness ${fixed(n.jain, 2)}, ${n.drops} lost.`;
-    }),
-  ].join(" ");
+  element("spoken").textContent = sentences(runs, live(), now_us);
 }
 
 // ---- what is taken along
 
-/** The part of the address that restores what is here. */
-function link(): string {
-  const all = [...changes, ...toCome].map(([at, key, value]) => `${at}:${key}:${value}`).join(",");
-  const parts = new URLSearchParams({ scenario: id, left: names[0], right: names[1], speed: `${speed}` });
-  for (const key of KEYS) parts.set(key, `${begun[key]}`);
-  if (all) parts.set("changes", all);
-  return `#${parts}`;
-}
-
-/** Reads such a part; what makes no sense is left at its default. Returns the changes to come. */
-function restore(hash: string): Change[] {
-  const parts = new URLSearchParams(hash.slice(1));
-  const has = <T extends object>(of: T, name: string | null): name is string & keyof T => name !== null && Object.hasOwn(of, name);
-  const chosen = parts.get("scenario");
-  if (has(SCENARIOS, chosen)) id = chosen;
-  names = [...scenario().compared];
-  (["left", "right"] as const).forEach((side, at) => {
-    const name = parts.get(side);
-    if (name !== null && scenario().protocols.includes(name)) names[at] = name;
-  });
-  settings = { ...scenario().settings };
-  const valid = (key: Key, value: number) => {
-    if (key === "rate" && scenario().rates) return scenario().rates!.includes(value);
-    return value >= CONTROLS[key].least && value <= CONTROLS[key].most && (key !== "flows" || Number.isInteger(value));
-  };
-  for (const key of KEYS) {
-    const value = Number(parts.get(key) ?? Number.NaN);
-    if (valid(key, value)) settings[key] = value;
-  }
-  const wanted = Number(parts.get("speed") ?? Number.NaN);
-  if (SPEEDS.includes(wanted)) speed = wanted;
-  const found: Change[] = [];
-  for (const text of (parts.get("changes") ?? "").split(",")) {
-    const [at, key, value] = text.split(":");
-    const time = Number(at);
-    if (!Number.isInteger(time) || time < 0 || time >= DURATION_US - 1000 || !Number.isFinite(Number(value))) continue;
-    if (key === "burst" ? scenario().bursts : KEYS.includes(key as Key) && usable(key as Key) && valid(key as Key, Number(value))) {
-      found.push([time, key as Key | "burst", Number(value)]);
-    }
-  }
-  return found.sort(([a], [b]) => a - b);
-}
+// ---- what is taken along
 
 async function copy(text: string, what: string): Promise<void> {
   try {
@@ -471,20 +378,44 @@ function showSpeed(): void {
   element("speed").setAttribute("aria-valuetext", text);
 }
 
+/** Explains a control: a button beside its label, and what it opens. */
+function makeHelp(key: string, label: string): void {
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "help", textContent: "?" });
+  button.setAttribute("aria-label", `Explain: ${label}`);
+  button.setAttribute("popovertarget", `help-${key}`);
+  const box = Object.assign(document.createElement("div"), { id: `help-${key}`, className: "explain", popover: "auto" });
+  box.setAttribute("role", "dialog");
+  box.setAttribute("aria-label", label);
+  box.addEventListener("beforetoggle", () => {
+    const links = pages(key, scenario(), names).map(([title, page]) => {
+      const item = document.createElement("li");
+      if (SITE === undefined) item.textContent = `${title}, in docs/${page.replace(/\.html.*/, ".md")}`;
+      else item.append(Object.assign(document.createElement("a"), { href: SITE + page, textContent: title, target: "_blank" }));
+      return item;
+    });
+    const list = document.createElement("ul");
+    list.append(...links);
+    const heading = Object.assign(document.createElement("h2"), { textContent: label });
+    box.replaceChildren(heading, Object.assign(document.createElement("p"), { textContent: HELP[key] }), list);
+  });
+  element(`label-${key}`).closest("label")!.after(button, box);
+}
+
 function makeSlider(key: string, label: string): HTMLInputElement {
   const home = document.createElement("div");
-  home.innerHTML = `<label for="${key}"><span class="row"><span id="label-${key}"></span><output id="value-${key}" for="${key}"></output></span></label>`;
+  home.innerHTML = `<div class="row"><label id="label-${key}" for="${key}"></label><output id="value-${key}" for="${key}"></output></div>`;
   const input = Object.assign(document.createElement("input"), { type: "range", id: key });
   home.append(input);
   element("sliders").append(home);
   element(`label-${key}`).textContent = label;
+  makeHelp(key, label);
   return input;
 }
 
 function wire(): void {
   for (const key of KEYS) {
     makeSlider(key, CONTROLS[key].label).addEventListener("input", (event) => {
-      setLater(key, fromSlider(key, Number((event.target as HTMLInputElement).value)));
+      waiting.set(key, fromSlider(key, Number((event.target as HTMLInputElement).value)));
       note("");
       showValue(key);
     });
@@ -496,31 +427,29 @@ function wire(): void {
     showSpeed();
     showPace();
   });
+  makeHelp("scenario", "Scenario");
+  makeHelp("protocol0", "First protocol");
+  makeHelp("protocol1", "Second protocol");
   element("scenario").addEventListener("change", (event) => {
-    id = (event.target as HTMLSelectElement).value;
-    names = [...scenario().compared];
-    waiting.clear();
-    note("");
-    showChoices();
-    void begin(scenario().settings, []);
+    location.hash = write({ ...setup((event.target as HTMLSelectElement).value), speed });
   });
   [0, 1].forEach((at) =>
     element(`protocol${at}`).addEventListener("change", (event) => {
       names[at] = (event.target as HTMLSelectElement).value;
       note("");
-      void begin(settings, []);
+      void (scene ? begin(begun, [...(scene.scene.changes ?? [])]) : begin(settings, []));
     }),
   );
   element("pause").addEventListener("click", () => setPaused(!paused));
   element("restart").addEventListener("click", () => {
-    note("");
-    void begin(settings, []);
+    if (scene) goToAddress();
+    else open({ id, names, settings, speed, changes: [] });
   });
   element("drop").addEventListener("click", addFlow);
   element("burst").addEventListener("click", addBurst);
   element("cut").addEventListener("click", cut);
   element("copylink").addEventListener("click", () => {
-    history.replaceState(null, "", link());
+    history.replaceState(null, "", write({ id, names, settings: begun, speed, changes: [...changes, ...toCome] }));
     void copy(location.href, "The link");
   });
   [0, 1].forEach((at) =>
@@ -535,32 +464,52 @@ function wire(): void {
       setPaused(!paused);
     }
   });
-  addEventListener("hashchange", () => {
-    const changesToCome = restore(location.hash);
-    showChoices();
-    void begin(settings, changesToCome);
-  });
+  addEventListener("hashchange", goToAddress);
   onScheme(() => {
     showRuns();
     showControls();
   });
 }
 
+/** Begins what the page's address says: a scene of a lesson, or a run. */
+function goToAddress(): void {
+  scene = sceneOf(location.hash);
+  showLesson(scene);
+  open(scene ? sceneSetup(scene.scene) : read(location.hash));
+}
+
+function open(to: Setup): void {
+  ({ id, names, speed, settings } = to);
+  waiting.clear();
+  note("");
+  showChoices();
+  if (paused) setPaused(false);
+  void begin(settings, to.changes);
+}
+
 wire();
-const changesToCome = restore(location.hash);
-showChoices();
-void begin(settings, changesToCome);
+goToAddress();
 requestAnimationFrame(frame);
 
 // For the browser's test: what is reckoned, apart from how it is drawn.
 Object.assign(window, {
   flowstampLab: {
     state: () => ({ id, names, now_us, paused, fps: rate_fps, share, changes, settings, generation }),
+    events: () => happened,
+    lessons: LESSONS,
+    numbers: () =>
+      runs.map((run) => {
+        const { flows, ...numbers } = run.numbers(live());
+        return { ...numbers, ...Object.fromEntries(run.lines.map(({ name }, at) => [name, flows[at]])) };
+      }),
+    rows: () => runs.map(({ rows }) => rows),
+    explained: (key: string, of: [string, string]) => pages(key, scenario(), of),
+    axes: () => runs.map((run) => run.charts.map(({ canvas, axis }) => ({ ...axis, page_x: canvas.getBoundingClientRect().left }))),
     digests: () => runs.map((run) => run.engine.digest()),
     goTo: (time_us: number) => {
       setPaused(true);
       while (now_us < time_us) simulate(time_us, performance.now());
-      for (const run of runs) run.look(now_us);
+      for (const run of runs) run.look(now_us, settings, slots);
       drawAll();
       showNumbers();
     },

@@ -2,6 +2,7 @@
 // What can be chosen, as TOML for the simulator: scenarios, protocols, and what the controls set.
 
 import cellular from "../../examples/data/cellular.down?raw";
+import type { Event } from "./events";
 
 export const DURATION_US = 300_000_000;
 /** Flows that a run can have in all: those that have not begun wait beyond its end. */
@@ -17,15 +18,13 @@ export interface Protocol {
   law: string;
   router?: string;
   queue?: string;
-  /** Its router law has alpha and beta. */
-  gains?: boolean;
 }
 
 export const PROTOCOLS: Record<string, Protocol> = {
-  xcp: { label: "XCP", law: "xcp", router: "xcp", gains: true },
-  rcp: { label: "RCP", law: "rcp", router: "rcp", gains: true },
+  xcp: { label: "XCP", law: "xcp", router: "xcp" },
+  rcp: { label: "RCP", law: "rcp", router: "rcp" },
   vcp: { label: "VCP", law: "vcp", router: "vcp" },
-  "xcp-b": { label: "XCP-b", law: "xcp", router: "xcp-b", gains: true },
+  "xcp-b": { label: "XCP-b", law: "xcp", router: "xcp-b" },
   pcp: { label: "PCP", law: "pcp", router: "pcp" },
   "reno+red": { label: "Reno, RED", law: "reno", queue: "red" },
   sack: { label: "SACK, drop-tail", law: "sack" },
@@ -51,8 +50,9 @@ export interface Settings {
   rate: number; // Mb/s
   rtt: number; // ms
   buffer: number; // kB
-  alpha: number;
-  beta: number;
+  /** The router's gains; each law's own if they are not set. */
+  alpha?: number;
+  beta?: number;
   flows: number;
 }
 export type Key = keyof Settings;
@@ -65,8 +65,15 @@ export interface Scenario {
   protocols: string[];
   /** The first two. */
   compared: [string, string];
-  /** The link whose queue and packets are shown. */
+  /** The link whose queue and packets are shown, and what the page calls it. */
   link: string;
+  place: string;
+  /** The table of the network in the reference of scenarios. */
+  table: "dumbbell" | "parking-lot" | "wireless";
+  /** Capacity of the link at a time, Mb/s; none if nobody knows it. */
+  capacity(settings: Settings, time_s: number): number | undefined;
+  /** What happens in every run. */
+  events?: Event[];
   /** What the control of the rate is of; none if the rate is not to be set. */
   rateOf?: string;
   rates?: number[];
@@ -85,17 +92,18 @@ export interface Scenario {
 /** A change on the way: when, which control, to what. `burst` is one more burst. */
 export type Change = [time_us: number, key: Key | "burst", value: number];
 
-/** XCP's own; vite.config.js asks the module for them. */
-declare const XCP_GAINS: { alpha: number; beta: number };
-const GAINS = XCP_GAINS;
+/** Alpha and beta by router law; vite.config.js asks the module for them. */
+declare const ROUTER_GAINS: Record<string, { alpha: number; beta: number }>;
+/** The default gains of a protocol's router; none if it has no such gains. */
+export const gainsOf = (protocol: Protocol) => (protocol.router === undefined ? undefined : ROUTER_GAINS[protocol.router]);
 const us = (time: number) => `${time}us`;
 const mbps = (rate: number) => `${rate}Mbps`;
 
 /** A router law with those gains that are not its own. */
 function router(settings: Settings, protocol: Protocol, more = ""): string {
   if (protocol.router === undefined) return "";
-  const gains = protocol.gains
-    ? (["alpha", "beta"] as const).filter((key) => settings[key] !== GAINS[key]).map((key) => `, ${key} = ${settings[key]}`)
+  const gains = gainsOf(protocol)
+    ? (["alpha", "beta"] as const).filter((key) => settings[key] !== undefined).map((key) => `, ${key} = ${settings[key]}`)
     : [];
   const rest = gains.join("") + more;
   return `router = ${rest ? `{ law = "${protocol.router}"${rest} }` : `"${protocol.router}"`}\n`;
@@ -123,13 +131,16 @@ const onDumbbell = (key: Key, value: number): [string, string][] | undefined =>
     flows: [],
   })[key] as [string, string][];
 
-const usual: Settings = { rate: 50, rtt: 40, buffer: 250, flows: 5, ...GAINS };
+const usual: Settings = { rate: 50, rtt: 40, buffer: 250, flows: 5 };
 const oneBottleneck = {
   settings: usual,
   protocols: WIRED,
   compared: ["xcp", "reno+red"] as [string, string],
   link: "bottleneck",
-  rateOf: "Rate of the bottleneck",
+  place: "bottleneck",
+  table: "dumbbell" as Scenario["table"],
+  capacity: (s: Settings) => s.rate as number | undefined,
+  rateOf: "Bottleneck rate",
   files: {},
   keys: onDumbbell,
   network: (s: Settings, p: Protocol, steps: [number, number][]) => dumbbell(s, p, stepped(s.rate, steps)),
@@ -142,15 +153,16 @@ export const SCENARIOS: Record<string, Scenario> = {
   five: {
     ...oneBottleneck,
     title: "Five joining flows",
-    about: "Flows join one bottleneck, two seconds apart: how soon has each its share, and what waits meanwhile?",
+    about: "Flows join one bottleneck, two seconds apart. How soon is sharing fair, and how long is the queue?",
     start: (flow) => flow * 2_000_000,
   },
   burst: {
     ...oneBottleneck,
     title: "A burst",
-    about: "Thirty transfers of 60 kB begin within 10 ms beside flows that were there before.",
+    about: "Thirty transfers of 60 kB begin within 10 ms, while long flows use the link.",
     compared: ["xcp", "cubic"],
     bursts: true,
+    events: [{ at_us: BURST_US, mark: "burst", text: "a burst of thirty transfers began" }],
     start: () => 0,
     more: (protocol) =>
       Array.from(
@@ -163,7 +175,7 @@ export const SCENARIOS: Record<string, Scenario> = {
   rtts: {
     ...oneBottleneck,
     title: "RTT unfairness",
-    about: "Flows with 1, 2, 4 and 8 times the RTT share one bottleneck: who gets how much?",
+    about: "Flows with 1, 2, 4 and 8 times the RTT share one bottleneck. How much does each flow get?",
     settings: { ...usual, rtt: 30, flows: 4, buffer: 500 },
     start: () => 0,
     flow: (flow) => `rtt = "@${rttOf(flow)}"\n`,
@@ -176,10 +188,13 @@ export const SCENARIOS: Record<string, Scenario> = {
   parking: {
     ...oneBottleneck,
     title: "Parking lot",
-    about: "Three links in a row, the middle one the tightest. Long flows cross them all, one more flow crosses each.",
+    about: "Two long flows cross three links in a row, and one more flow crosses each link. The middle link is the slowest.",
     settings: { ...usual, rate: 30, rtt: 60, flows: 2 },
     link: "link2",
-    rateOf: "Rate of the middle link",
+    place: "middle link",
+    table: "parking-lot",
+    events: [{ at_us: 1_000_000, mark: "cross", text: "one more flow joined on each link" }],
+    rateOf: "Middle link's rate",
     start: () => 0,
     network: (s, p) =>
       `[parking_lot]\nrates = ["50Mbps", "${mbps(s.rate)}", "60Mbps"]\ndelay = "${delay(s.rtt / 6)}"\nbuffer = "${s.buffer}kB"\n` +
@@ -198,10 +213,11 @@ export const SCENARIOS: Record<string, Scenario> = {
   cellular: {
     ...oneBottleneck,
     title: "Cellular trace",
-    about: "Two downloads over a link whose rate follows an invented recording, which routers are told as a mean over 100 ms.",
+    about: "Two downloads share a cellular link whose rate varies all the time. The router knows its mean over 100 ms.",
     settings: { ...usual, rtt: 60, buffer: 500, flows: 2 },
     compared: ["xcp", "cubic"],
     rateOf: undefined,
+    capacity: (_, time_s) => traceRate(time_s),
     files: { "examples/data/cellular.down": cellular },
     start: () => 0,
     network: (s, p) =>
@@ -212,12 +228,15 @@ export const SCENARIOS: Record<string, Scenario> = {
   },
   wifi: {
     title: "Wi-Fi cell",
-    about: "A cell of 802.11g with six stations; stations 3 and 6 send, the others receive. Nobody knows what the air can carry.",
-    settings: { rate: 54, rtt: 20, buffer: 400, flows: 6, ...GAINS },
+    about: "An 802.11g cell with six stations. Stations 3 and 6 send, the others receive. The capacity of the air is unknown.",
+    settings: { rate: 54, rtt: 20, buffer: 400, flows: 6 },
     protocols: WIRELESS,
     compared: ["xcp-b", "cubic"],
     link: "cell.ap",
-    rateOf: "Data rate of station 1",
+    place: "access point",
+    table: "wireless",
+    capacity: () => undefined,
+    rateOf: "Station 1's rate",
     rates: [6, 9, 12, 18, 24, 36, 48, 54],
     files: {},
     start: () => 0,
@@ -242,6 +261,15 @@ export const SCENARIOS: Record<string, Scenario> = {
   },
 };
 
+/** Opportunities to send 1500 bytes in each 50 ms of the trace, which repeats. */
+const OPPORTUNITIES: number[] = [];
+for (const at_ms of cellular.trim().split("\n").map(Number)) {
+  const at = Math.floor((at_ms - 1) / 50);
+  OPPORTUNITIES[at] = (OPPORTUNITIES[at] ?? 0) + 1;
+}
+/** Mean rate of the cellular link in the 50 ms before a time, Mb/s. */
+const traceRate = (time_s: number) => ((OPPORTUNITIES[Math.round(time_s * 20 - 1) % OPPORTUNITIES.length] ?? 0) * 1500 * 8) / 50_000;
+
 function delay(ms: number): string {
   return `${Math.round(ms * 1000)}us`;
 }
@@ -252,6 +280,11 @@ export class Slots {
   stops: (number | undefined)[] = Array(SLOTS).fill(undefined);
   constructor(scenario: Scenario, flows: number) {
     for (let flow = 0; flow < flows; flow += 1) this.starts[flow] = scenario.start(flow);
+  }
+  /** True if a flow sends at a time, or sent in the second before it. */
+  has(slot: number, time_us: number): boolean {
+    const [start, stop] = [this.starts[slot], this.stops[slot]];
+    return start !== undefined && time_us > start && (stop === undefined || time_us <= stop + 1e6);
   }
   /** Flows that have not stopped. */
   live(): number[] {
@@ -307,7 +340,7 @@ export function exported(id: string, begun: Settings, protocol: Protocol, slots:
       steps.push([at, value]);
       continue;
     }
-    notes.push(`# ${key} was ${last[key]} until ${at / 1e6} s\n`);
+    notes.push(`# ${key} was ${last[key] ?? "the default"} until ${at / 1e6} s\n`);
     last[key] = value;
   }
   let body = text(id, last, protocol, slots, steps, false);
