@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs TCP Reno over REM, AVQ and RED in ns-2 and in Flowstamp, and writes the table into docs/validation.md.
+"""Runs TCP Reno over REM, AVQ and RED in ns-2 and in Flowstamp, and writes docs/notes/queues-beside-ns2.md.
 
     python3 tools/aqm.py                  # some minutes
     python3 tools/aqm.py --only rem --no-write
@@ -23,7 +23,7 @@ import engine
 import ns2  # tools/ns2, on the path since `engine` was imported
 from crosscheck import Comparison, Sample, Setting
 
-DOCUMENT = engine.ROOT / "docs" / "validation.md"
+DOCUMENT = engine.ROOT / "docs" / "notes" / "queues-beside-ns2.md"
 
 # A difference of the means beyond this, and beyond the variation between seeds, needs an explanation.
 LIMIT = 0.05
@@ -149,7 +149,7 @@ def report(comparisons: list[Comparison], done: list[tuple[Experiment, Compariso
         f"product, {c['duration_s']} s of which {c['warmup_s']} s are warm-up. REM and AVQ are their authors' own ns-2 "
         "models with the parameters of the XCP paper, counted in bytes; AVQ's virtual capacity starts at 0.98 of the "
         "link on both sides. `red-mark-p` has `mark_p` 0.02, so that drops occur. Other common settings are "
-        "under [Beside ns-2](#beside-ns-2), with the columns.",
+        "under [Beside ns-2](beside-ns2.md#beside-ns-2), with the columns.",
         crosscheck.table(comparisons),
         f"Differences of the means of more than {LIMIT:.0%} where the ranges over the seeds do not touch (counts less "
         f"than {COUNT_FLOOR:.1%} of the packets apart do not count):",
@@ -165,7 +165,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="SETTING", help="run this setting; may be repeated")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each setting (default: 3)")
     parser.add_argument("--no-experiments", action="store_true", help="leave out the experiments behind explanations")
-    parser.add_argument("--no-write", action="store_true", help="leave docs/validation.md as it is")
+    parser.add_argument("--no-write", action="store_true", help="leave docs/notes/queues-beside-ns2.md as it is")
     arguments = parser.parse_args()
     names = [s.name for s in SETTINGS]
     if unknown := sorted(set(arguments.only or []) - set(names)):
@@ -188,7 +188,7 @@ def main() -> int:
     text = report(comparisons, done, arguments.seeds)
     print(text)
     if not arguments.no_write and not arguments.only and not arguments.no_experiments:
-        engine.write_section(DOCUMENT, "aqm", text, "Validation")
+        engine.write_section(DOCUMENT, "aqm", text, "Notes")
     return 1 if crosscheck.judge(comparisons, differences, EXPLANATIONS)[1] else 0
 
 

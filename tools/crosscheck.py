@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs the same dumbbells in ns-2 and in Flowstamp, compares them, and writes the table into docs/validation.md.
+"""Runs the same dumbbells in ns-2 and in Flowstamp, compares them, and writes the table into docs/notes/beside-ns2.md.
 
     python3 tools/crosscheck.py                     # all settings and experiments: a few minutes
     python3 tools/crosscheck.py --only xcp-20 --no-experiments --no-write
@@ -24,7 +24,7 @@ from typing import Any
 import engine
 import ns2  # tools/ns2, on the path since `engine` was imported
 
-DOCUMENT = engine.ROOT / "docs" / "validation.md"
+DOCUMENT = engine.ROOT / "docs" / "notes" / "beside-ns2.md"
 
 # ----------------------------------------------------------------------------------------------- what is compared
 
@@ -557,7 +557,7 @@ def main() -> int:
         if arguments.only or arguments.no_experiments:
             print(f"{DOCUMENT.name} is left as it is: this was not the whole comparison", file=sys.stderr)
         else:
-            engine.write_section(DOCUMENT, "crosscheck", report(comparisons, done, arguments.seeds), "Validation")
+            engine.write_section(DOCUMENT, "crosscheck", report(comparisons, done, arguments.seeds), "Notes")
             print(f"written: {DOCUMENT.relative_to(engine.ROOT)}", file=sys.stderr)
     return 1 if unexplained else 0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Compares DCTCP's steady state with its paper's model and writes the table into docs/validation.md.
+"""Compares DCTCP's steady state with its paper's model and writes the table into docs/notes/dctcp.md.
 
     python3 tools/dctcp.py                # a few seconds, after the test has been built
     python3 tools/dctcp.py --no-write
@@ -17,7 +17,7 @@ import sys
 
 import engine
 
-DOCUMENT = engine.ROOT / "docs" / "validation.md"
+DOCUMENT = engine.ROOT / "docs" / "notes" / "dctcp.md"
 TEST = ("cargo", "test", "--quiet", "--locked", "--package", "flowstamp-sim", "--test", "dctcp")
 CASE = "queue_marks_and_period_are_those_of_the_paper"
 
@@ -26,9 +26,9 @@ HEAD = r"""| | | $Q_\mathit{max}$ | $Q_\mathit{min}$ | $\alpha$, share marked | 
 
 TEXT = r"""## DCTCP in the steady state
 
-Made by `python3 tools/dctcp.py` at commit {commit}: [DCTCP](models/dctcp.md) against the steady state of Alizadeh and
-others (2010), section 3.3 (`flowstamp_fluid::dctcp`), queues in packets. Packets of 1500 B, round trips of 100 us, of
-which the model is given the least one measured; 300 ms after 100 ms. $K$ at 1 and 10 Gb/s is that of the paper's
+Made by `python3 tools/dctcp.py` at commit {commit}: [DCTCP](../models/dctcp.md) against the steady state of Alizadeh
+and others (2010), section 3.3 (`flowstamp_fluid::dctcp`), queues in packets. Packets of 1500 B, round trips of 100 us,
+of which the model is given the least one measured; 300 ms after 100 ms. $K$ at 1 and 10 Gb/s is that of the paper's
 section 4, then that of its figure 12.
 
 The paper's windows grow also while acks have echoes; RFC 3168 holds them for that round trip, which makes a cycle one
@@ -55,7 +55,7 @@ def measure() -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--no-write", action="store_true", help="leave docs/validation.md as it is")
+    parser.add_argument("--no-write", action="store_true", help="leave docs/notes/dctcp.md as it is")
     arguments = parser.parse_args()
     try:
         text = TEXT.format(commit=engine.commit(), head=HEAD, rows="\n".join(measure()))
@@ -64,7 +64,7 @@ def main() -> int:
         return 1
     print(text)
     if not arguments.no_write:
-        engine.write_section(DOCUMENT, "dctcp", text, "Validation: the papers' figures")
+        engine.write_section(DOCUMENT, "dctcp", text, "Notes")
     return 0
 
 

@@ -3,9 +3,9 @@
 """Compares RCP's completion times with processor sharing, and every run with Little's law and conservation of work.
 
     .venv/bin/python tools/ideals.py                  # figures 4.1 and 4.2 in full: some minutes
-    .venv/bin/python tools/ideals.py --fast --no-write
+    .venv/bin/python tools/ideals.py --fast
 
-Writes its tables into docs/validation.md. The exit code is 1 if Little's law or conservation of work is violated, or if
+Prints its tables. The exit code is 1 if Little's law or conservation of work is violated, or if
 a size bin with at least 100 flows is further from PS than the limit without a reason in REASONS.
 """
 
@@ -26,7 +26,6 @@ from flowstamp.figures.measures import Finished
 from flowstamp.figures.runner import Runner
 from flowstamp.figures.spec import FigureSpec, RunSpec
 
-DOCUMENT = engine.ROOT / "docs" / "validation.md"
 FIGURES = ("R4.1", "R4.2")
 GROUP = "forward"
 LIMIT = 0.15  # relative, of a bin's mean from processor sharing
@@ -140,7 +139,6 @@ def bins_table(figure: str, run: Finished) -> tuple[str, set[str], list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--fast", action="store_true", help="the short versions of the figures")
-    parser.add_argument("--no-write", action="store_true", help=f"leave {DOCUMENT.relative_to(engine.ROOT)} as it is")
     parser.add_argument("--only", action="append", metavar="RUN", help="of a figure's runs only this; may be repeated")
     arguments = parser.parse_args()
     runner = Runner(fast=arguments.fast, directory=Path(engine.ROOT / "figures"))
@@ -180,8 +178,6 @@ def main() -> int:
         ]
     )
     print(text)
-    if not (arguments.no_write or arguments.fast or arguments.only):
-        engine.write_section(DOCUMENT, "ideals", text, "Validation")
     return 1 if broken or unexplained else 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Compares TCPs with ns-2's `Agent/TCP/Linux`, which runs Linux's own modules: the table in docs/validation.md.
+"""Compares TCPs with ns-2's `Agent/TCP/Linux`, which runs Linux's own modules: docs/notes/tcp-beside-linux.md.
 
     .venv/bin/python tools/tcp_linux.py                              # some minutes
     .venv/bin/python tools/tcp_linux.py --only cubic --no-write
@@ -24,7 +24,7 @@ import ns2  # tools/ns2, on the path since `engine` was imported
 
 import flowstamp as fs
 
-DOCUMENT = engine.ROOT / "docs" / "validation.md"
+DOCUMENT = engine.ROOT / "docs" / "notes" / "tcp-beside-linux.md"
 
 UTILISATION_LIMIT = 0.03  # relative
 WINDOW_LIMIT = 0.05  # relative
@@ -357,7 +357,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", help="a law's name")
     parser.add_argument("--path", action="append", help='as in the table, such as "10 Mb/s, 1, droptail"')
-    parser.add_argument("--no-write", action="store_true", help="leave docs/validation.md as it is")
+    parser.add_argument("--no-write", action="store_true", help="leave docs/notes/tcp-beside-linux.md as it is")
     arguments = parser.parse_args()
 
     def wanted(law: Law, path: Dumbbell) -> bool:
@@ -395,7 +395,7 @@ def main() -> int:
             explanations="\n".join(f"- {text}" for text in dict.fromkeys(EXPLANATIONS.values())),
             experiments="\n".join(experiments),
         )
-        engine.write_section(DOCUMENT, "tcp-linux", text, "Validation: the papers' figures")
+        engine.write_section(DOCUMENT, "tcp-linux", text, "Notes")
     for text in unexplained:
         print(f"tcp_linux.py: beyond the limits and not explained: {text}", file=sys.stderr)
     return 1 if unexplained else 0

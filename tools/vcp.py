@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Compares five choices for the additive increase, which VCP's paper leaves open, on set-ups of figures 3 to 5, 7, 13.
 
-.venv/bin/python tools/vcp.py             # about three minutes; writes the table into docs/validation.md
+.venv/bin/python tools/vcp.py             # about three minutes; writes the table into docs/notes/vcp-choices.md
 .venv/bin/python tools/vcp.py --no-write
 """
 
@@ -17,7 +17,7 @@ import engine
 
 from flowstamp import _flowstamp
 
-DOCUMENT = engine.ROOT / "docs" / "validation.md"
+DOCUMENT = engine.ROOT / "docs" / "notes" / "vcp-choices.md"
 
 # Name, and the keys of the sender that the choice sets.
 CHOICES: dict[str, dict[str, Any]] = {
@@ -83,10 +83,10 @@ TEXT = """## What VCP's paper leaves open
 
 Made by `python tools/vcp.py` at commit {commit}: utilisation, mean queue in per cent of the buffer, packets dropped
 both ways, and Jain's index of the forward flows, on the set-ups of the paper's figures 3, 4, 5, 7 and 13, for what
-may bound the [additive increase](models/vcp.md). *A tenth* is equation 8 with at most a tenth of the window in a round
-trip, *paper* equations 6 and 8 without limiters, *table* equation 8 with the limiter that the authors' code computes
-and does not use, *base 100 ms* that code's scale. *Code* is all of that code's constants, with its table. Figures V3
-to V13 have *code*, and *paper* as a curve.
+may bound the [additive increase](../models/vcp.md). *A tenth* is equation 8 with at most a tenth of the window in a
+round trip, *paper* equations 6 and 8 without limiters, *table* equation 8 with the limiter that the authors' code
+computes and does not use, *base 100 ms* that code's scale. *Code* is all of that code's constants, with its table.
+Figures V3 to V13 have *code*, and *paper* as a curve.
 
 {rows}
 
@@ -120,7 +120,7 @@ def cell(scenario: dict[str, Any], choice: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--no-write", action="store_true", help="leave docs/validation.md as it is")
+    parser.add_argument("--no-write", action="store_true", help="leave docs/notes/vcp-choices.md as it is")
     arguments = parser.parse_args()
     rows = ["| | " + " | ".join(CHOICES) + " |", "|---" * (len(CHOICES) + 1) + "|"]
     for name, scenario in CASES.items():
@@ -129,7 +129,7 @@ def main() -> int:
     text = TEXT.format(commit=engine.commit(), rows="\n".join(rows))
     print(text)
     if not arguments.no_write:
-        engine.write_section(DOCUMENT, "vcp", text, "Validation: the papers' figures")
+        engine.write_section(DOCUMENT, "vcp", text, "Notes")
     return 0
 
 

@@ -6,8 +6,8 @@
 //! between the model's without and with a round trip held, widened by half a packet in each window (the queue's by one packet
 //! more: what finds K packets goes unmarked, and makes them K + 1 before the first mark).
 //!
-//! `tools/dctcp.py` writes what it prints into docs/validation.md.
-#![expect(clippy::print_stdout, reason = "a table of docs/validation.md")]
+//! `tools/dctcp.py` writes what it prints into docs/notes/dctcp.md.
+#![expect(clippy::print_stdout, reason = "a table of docs/notes/dctcp.md")]
 
 mod common;
 
