@@ -8,7 +8,7 @@
 //!
 //! The load factor is that of ERICA (Jain and others, ATM Forum 96-1172, 1996), which keeps a rate for each flow. One
 //! rate for all flows is RCP's idea. Near z = 1, with d intervals from a decision to its effect, the loop is stable for
-//! alpha < 2 cos(d pi / (2 d + 1)): 0.618 at d = 2. So T should be no shorter than the round-trip times.
+//! alpha < 2 cos(d pi / (2 d + 1)): 0.618 at d = 2. T should therefore be no shorter than the round-trip times.
 //!
 //! Deviations (the equations say / we do / because):
 //! 1. R follows from any load / an interval without input leaves R / an idle link says nothing about the number of
