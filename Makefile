@@ -141,9 +141,8 @@ figures: build ## all figures in full
 lab: build linux ## the papers' figures on real hosts, short; as root
 	$(BIN)/flowstamp figure R6.7 R6.T X10-lab X-7-lab --fast
 
-FIGURES ?= all
-docs: build $(VENV)/.dev web ## the site, docs/_build; FIGURES=cheap draws few figures, FULL=1 whole ones, LINKS=1 follows links
-	FIGURES='$(FIGURES)' FULL='$(FULL)' LINKS='$(LINKS)' tools/docs.sh
+docs: build $(VENV)/.dev web ## the site, docs/_build; LINKS=1 follows links
+	LINKS='$(LINKS)' tools/docs.sh
 
 clean: ## remove what was built
 	$(CARGO) clean

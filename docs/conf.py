@@ -15,15 +15,23 @@ release = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["work
 version = release
 
 extensions = [
-    *("myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"),
+    *("myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"),
     *("gallery", "laws", "mathml"),
 ]
-exclude_patterns = ["_build", "adding-a-law", "jupyter_execute"]
+exclude_patterns = ["_build", "adding-a-law", "jupyter_execute", "pictures"]
 html_theme = "furo"
 html_title = f"Flowstamp {release}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
+html_search_scorer = str(ROOT / "docs/_static/scorer.js")
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b62a4", "color-brand-content": "#0b62a4"},
+    "dark_css_variables": {"color-brand-primary": "#6db3f2", "color-brand-content": "#6db3f2"},
+}
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3

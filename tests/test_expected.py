@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import runpy
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from costs import bits_of, scenarios, short
 from msgspec.structs import replace
 
 from flowstamp import linux
@@ -35,7 +35,6 @@ RANDOM = (ROOT / "tests/data/T2.toml").read_text(encoding="utf-8")
 NIGHTLY = os.environ.get("FLOWSTAMP_NIGHTLY") == "1"
 MEASURED = {figure.id for figure in map(read, available().values()) if figure.measured}
 """On this machine's kernel: what comes out is no matter of the code alone."""
-COST: Any = runpy.run_path(str(ROOT / "docs/draw_figures.py"))
 SHORT_BITS = 4e9
 """Figures whose links carry at most this are short tests: less than two seconds of a processor."""
 CHANGE_BITS = 8e10
@@ -57,10 +56,10 @@ def words(tree: object) -> Iterator[str]:
 
 def used(file: Path) -> set[str]:
     """What a figure is an example of: words of its scenarios, kind of network, measures and functions of its claims."""
-    figure = COST["short"](file)
+    figure = short(file)
     found = {"reuse"} if figure.reuse else set()
     found |= {"theory" for curve in figure.runs if curve.theory is not None}
-    for _, tree in COST["scenarios"](file):
+    for _, tree in scenarios(file):
         found |= {kind for kind in ("dumbbell", "parking_lot", "graph") if kind in tree} | set(words(tree))
     for claim in figure.claims:
         found |= set(
@@ -72,7 +71,7 @@ def used(file: Path) -> set[str]:
 def of_a_change() -> dict[str, float]:
     """The figures that each change runs: the cheap ones, and dearer ones for what only those show."""
     files = {name: file for name, file in available().items() if name not in MEASURED}
-    bits = {name: COST["bits"](file) for name, file in files.items()}
+    bits = {name: bits_of(file) for name, file in files.items()}
     showing = {name: used(file) for name, file in files.items()}
     times = Counter(word for words in showing.values() for word in words)
     for name in sorted(bits, key=bits.__getitem__, reverse=True):
@@ -101,23 +100,16 @@ FIGURES = [
 ]
 
 
-DRAWN = ROOT / "target/figures"
-"""Where `make docs` looks for figures that have been run: what is run here is not run for the gallery again."""
-
-
 @pytest.mark.parametrize("fast", [True, False] if NIGHTLY else [True])
 @pytest.mark.parametrize("figure", FIGURES)
-def test_claims_are_as_expected(figure: str, fast: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_claims_are_as_expected(figure: str, fast: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The command's own judgement: no claim fails, none has changed; and there is a picture."""
-    out = DRAWN / ("fast" if fast else "full")
-    for old in out.glob(f"{figure}.*"):
-        old.unlink()
-    code, document = run(capsys, figure, out, fast=fast, fresh=True)
+    code, document = run(capsys, figure, tmp_path, fast=fast)
     assert "notes" not in document
     failing = [claim for claim in document["claims"] if claim["status"] == "fails"]
     assert (code, document.get("changes"), failing) == (0, None, [])
-    assert (out / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
-    assert (out / f"{figure}.pdf").read_bytes().startswith(b"%PDF")
+    assert (tmp_path / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / f"{figure}.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_every_claim_of_a_figure_that_is_checked_is_known(memory: Memory) -> None:

@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The gallery's pages: what stands on one follows from the figure's file, what is known of it, and what was run."""
+"""The gallery's pages follow from the figures' files, the accepted values and the stored pictures."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import re
+import runpy
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from flowstamp.figures import available, read
-from flowstamp.figures.command import shown_number
 from flowstamp.figures.kept import Kept
-from flowstamp.figures.memory import Form, Memory
+from flowstamp.figures.memory import Memory
 from flowstamp.figures.runner import Runner
+from flowstamp.figures.scores import scores
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = "X12"
 """A figure that takes a moment, in either version."""
+SPECS = {name: read(file) for name, file in available().items()}
 
 
 @pytest.fixture
@@ -29,71 +31,92 @@ def gallery(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("gallery")
 
 
-def draw(form: Form, folder: Path) -> Any:
-    runner = Runner(fast=form == "fast")
-    spec = runner.figure(QUICK)
-    outcome = runner.run(spec, folder / form)
-    Kept(folder / form, runner.files, form).put(outcome, spec.seed)
-    return outcome
-
-
-def page(gallery: Any, folder: Path) -> str:
-    return "\n\n".join(gallery.Gallery(folder).page(QUICK))
-
-
-def test_a_page_has_picture_version_seed_and_what_came_of_each_claim(gallery: Any, tmp_path: Path) -> None:
-    outcome = draw("fast", tmp_path)
-    text = page(gallery, tmp_path)
-    assert re.search(rf"```\{{image\}} \S*fast/{QUICK}\.png\n:alt: \S", text)
-    assert "Drawn by this build: the short version, seed 1, flowstamp " in text
+def test_a_page_has_picture_version_command_and_verdicts(gallery: Any) -> None:
+    text = "\n\n".join(gallery.Gallery().page(QUICK))
+    assert f'<img class="figure" src="../pictures/{QUICK}.svg" alt="' in text
+    assert "The whole version, seed 1." in text
     assert f"flowstamp figure {QUICK} " in text
-    known = Memory.beside(available()).verdicts(read(available()[QUICK]))
-    for verdict in outcome.verdicts:
+    for verdict in Memory.beside(available()).verdicts(SPECS[QUICK]).values():
         [row] = [line for line in text.splitlines() if line.startswith(f"| {gallery.cell(verdict.claim.paper)}")]
         assert f"`{verdict.claim.expected}" in row
-        assert f"| {shown_number(verdict.measured)}, [{verdict.status}]" in row
-        assert f"[{known[verdict.claim.id].status}]" in row.rsplit("|", 3)[1]
-    made = gallery.Gallery(tmp_path)
-    with Image.open(made.thumbnail(made.drawn(QUICK), QUICK)) as small:
-        assert small.width <= gallery.THUMBNAIL_PX
+        assert f"[{verdict.status}]" in row
 
 
-def test_whole_versions_come_before_short_ones_and_other_programs_pictures_are_none(
-    gallery: Any, tmp_path: Path
+def test_the_index_has_a_card_with_badge_and_laws_for_each_figure(gallery: Any) -> None:
+    made = gallery.Gallery()
+    text = "\n\n".join(made.index())
+    assert re.findall(r"^## (\S+): ", text, re.MULTILINE) == list(gallery.PAPERS.values())
+    assert sorted(re.findall(r'<a class="card" href="(\S+)\.html"', text)) == sorted(SPECS)
+    assert text.count('<span class="badge ') == len(SPECS)
+    for name in made.pictures.index:
+        assert made.pictures.file(name).exists(), name
+    assert {"xcp", "reno", "sack"} <= made.laws(SPECS["X13"]) | made.laws(SPECS["X4"]) | made.laws(SPECS["R4.10"])
+
+
+def test_a_badge_counts_claims(gallery: Any, tmp_path: Path) -> None:
+    made, path = gallery.Gallery(), tmp_path / "expected.json"
+    known = json.loads(made.memory.path.read_text(encoding="utf-8"))[QUICK]["full"]
+    first = next(iter(known))
+
+    def badge(**changed: object) -> str:
+        path.write_text(json.dumps({QUICK: {"full": known | changed}}), encoding="utf-8")
+        made.memory = Memory(path)
+        return re.sub("<.*?>", "", made.badge(SPECS[QUICK])[1])
+
+    assert badge() == f"all {len(known)} claims hold"
+    assert badge(**{first: [1e9]}) == f"{len(known) - 1} claims hold, 1 differ"
+    assert badge(**{first: {"seed 1": known[first][0]}}) == f"all {len(known)} claims hold, provisional"
+    assert badge(**{first: "invalid"}) == f"{len(known) - 1} claims hold, 1 no verdict"
+
+
+def test_pictures_are_stored_with_their_version_and_become_outdated(
+    gallery: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    draw("fast", tmp_path)
-    draw("full", tmp_path)
-    assert "Drawn by this build: the whole version, seed 1" in page(gallery, tmp_path)
-    (tmp_path / "full" / f"{QUICK}.png").write_bytes(b"another")
-    assert "Drawn by this build: the short version, seed 1" in page(gallery, tmp_path)
-    kept = tmp_path / "fast/kept.jsonl"
-    row = json.loads(kept.read_text(encoding="utf-8"))
-    kept.write_text(json.dumps(row | {"key": "another program"}) + "\n", encoding="utf-8")
-    text = page(gallery, tmp_path)
-    assert "{image}" not in text
-    assert "`make docs` without `FIGURES=cheap` draws this figure too" in text
+    pictures = importlib.import_module("pictures")
+    runner = Runner()
+    spec = runner.figure(QUICK)
+    Kept(tmp_path, runner.files, "full").put(runner.run(spec, tmp_path), spec.seed)
+    store = runpy.run_path(str(ROOT / "docs/store_pictures.py"))
+    memory = Memory.beside(available())
+    [row] = store["rows"](tmp_path)
+    assert store["drawn"](tmp_path, row)
+    assert store["form_of"](row, memory) == "full"
+    row["claims"] = {claim: [-1.0, ""] for claim in row["claims"]}
+    assert store["form_of"](row, memory) is None
+    monkeypatch.setattr(pictures, "FOLDER", tmp_path)
+    stored = pictures.Pictures(tmp_path)
+    stored.index = {QUICK: {"form": "full", "values": pictures.digest(memory, QUICK, "full")}}
+    assert not stored.outdated(QUICK, memory)
+    stored.index[QUICK]["values"] = "of another time"
+    assert stored.outdated(QUICK, memory)
+    assert "The picture is older than the values below." in "\n".join(gallery.Gallery(stored).page(QUICK))
 
 
-def test_what_the_paper_prints_and_why_it_differs_is_told(gallery: Any) -> None:
-    figures = {name: read(file) for name, file in available().items()}
-    printed = {name: [p for panel in spec.draw.panels for p in panel.published] for name, spec in figures.items()}
+def test_printed_numbers_and_explanations_are_shown(gallery: Any) -> None:
+    printed = {name: [p for panel in spec.draw.panels for p in panel.published] for name, spec in SPECS.items()}
     with_numbers = [name for name, marks in printed.items() if not all(mark.computed for mark in marks)]
-    explained = [name for name, spec in figures.items() if any(claim.explanation for claim in spec.claims)]
+    explained = [name for name, spec in SPECS.items() if any(claim.explanation for claim in spec.claims)]
     assert with_numbers
     assert explained
-    made = gallery.Gallery(None)
-    for name, spec in figures.items():
+    made = gallery.Gallery()
+    for name in SPECS:
         text = "\n\n".join(made.page(name))
         assert ("## Published numbers" in text) == (name in with_numbers), name
         assert ("### Why it differs" in text) == (name in explained), name
-        assert ("is measured on a Linux kernel" in text) == spec.measured, name
         assert text.count(f"\nflowstamp figure {name} ") == 2
 
 
-def test_every_figure_stands_under_its_paper(gallery: Any) -> None:
-    text = "\n\n".join(gallery.Gallery(None).index())
-    assert re.findall(r"^## (\S+): ", text, re.MULTILINE) == list(gallery.PAPERS.values())
-    assert sorted(re.findall(r"^:link: (\S+)$", text, re.MULTILINE)) == sorted(available())
+def test_the_index_page_has_the_scores(gallery: Any) -> None:
+    text = gallery.Gallery().scores()
+    for score in scores(SPECS.values(), Memory.beside(available())):
+        assert f"<b>{score.law}</b>" in text
+        assert f"{score.held} of {len(score.results)}</span>" in text
+    assert gallery.SCORES in (ROOT / "docs/index.md").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_citation_has_the_version() -> None:
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
