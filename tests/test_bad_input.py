@@ -234,11 +234,11 @@ BAD_LINES = [
     pytest.param(["compare", "three.toml", "--protocols", "xcp,cubik"], "cubik", id="unknown protocol"),
     pytest.param(
         ["compare", "three.toml", "--protocols", "xcp,cubik"],
-        '"cubik" is no protocol; there are ',
+        '"cubik" is not a protocol; there are ',
         id="known protocols",
     ),
     pytest.param(["compare", "three.toml", "--protocols", "reno+blue"], "blue", id="unknown queue"),
-    pytest.param(["compare", "three.toml", "--protocols", "reno+"], "is no queue", id="no queue after a plus"),
+    pytest.param(["compare", "three.toml", "--protocols", "reno+"], "is not a queue", id="no queue after a plus"),
     pytest.param(
         ["compare", "three.toml", "--protocols", "xcp,reno/red"], 'write "reno+red"', id="slash in a protocol"
     ),

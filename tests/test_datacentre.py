@@ -130,7 +130,7 @@ def test_slowdowns_by_size() -> None:
         (0, None, "bins: is 0; it must be at least 1"),
         ([5], None, "must rise, and be two at least"),
         ([5, 5], None, "must rise"),
-        (3, "wob", 'group: "wob" is no group; there are web'),
+        (3, "wob", 'group: "wob" is not a group; there are web'),
     ],
 )
 def test_bins_and_groups_that_are_none(bins: Any, group: str | None, words: str) -> None:
@@ -157,7 +157,7 @@ def test_nothing_to_draw_is_said() -> None:
         ({"flows.web.to": "h1"}, "flows.web.to: is not for a pattern"),
         (
             {"flows.web.pattern": "incast", "flows.web.to": "core0"},
-            'flows.web.to: "core0" is no host; there are h0, h1',
+            'flows.web.to: "core0" is not a host; there are h0, h1',
         ),
         ({"flows.web.count": 0}, "flows.web.count: is 0; it must be at least 1"),
         ({"leaf_spine.leaves": 2}, "leaf_spine: `spines` is missing"),
@@ -221,7 +221,7 @@ def test_graphs_of_files(tmp_path: Path) -> None:
     [
         (GRAPHML.replace("10Mbps", "10"), r'line 10 \(b & c to d\): capacity is "10": "10" has no unit'),
         (GRAPHML.replace("5ms", "soon"), r'line 10 \(b & c to d\): delay is "soon"'),
-        (GRAPHML.replace('target="d"', 'target="e"'), r'line 10: the edge names "e", which is no node'),
+        (GRAPHML.replace('target="d"', 'target="e"'), r'line 10: the edge names "e", which is not a node'),
         (GRAPHML.replace("</edge>", "", 1), "is not GraphML"),
         (GRAPHML.replace(' source="a"', "", 1), "<edge> has no source"),
         ("<html/>", "is XML of <html>, which is not read; write GraphML"),
@@ -234,7 +234,7 @@ def test_graphs_of_files(tmp_path: Path) -> None:
         ("source,target,rate,weight\na,d,1Mbps,1\nd,e,1Mbps,\n", r"line 3 \(d to e\): weight is missing, but other"),
         ("source,target,rate\na,d,1Mbps\nd,e,0bps\n", r"line 3 \(d to e\): rate is 0bps; a rate is 1bps to"),
         ("source,target,rate,queue\na,d,1Mbps,blue\n", r"line 2 \(a to d\): queue .*`blue`"),
-        ("source,target,rate,name\na,d,1Mbps,x\nd,e,1Mbps,x\n", r'line 3 \(d to e\): name "x" is there twice'),
+        ("source,target,rate,name\na,d,1Mbps,x\nd,e,1Mbps,x\n", r'line 3 \(d to e\): name "x" appears twice'),
     ],
 )
 def test_bad_graphs_of_files_are_named(tmp_path: Path, text: str, words: str) -> None:

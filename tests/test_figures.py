@@ -81,7 +81,7 @@ def test_expressions_measure() -> None:
     ],
 )
 def test_what_selects_nothing_has_no_value(text: str) -> None:
-    with pytest.raises(ExpressionError, match=r"selects nothing|compares what is not a number"):
+    with pytest.raises(ExpressionError, match=r"selects nothing|compares a value that is not a number"):
         value(text, [1, 2, 3], a=[0, 0, 0], none=[], unknown=[1, float("nan"), 1])
 
 

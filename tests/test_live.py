@@ -54,7 +54,7 @@ def test_a_stream_on_standard_output(flowstamp: Command, scenario: Path) -> None
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--live"], "--live: standard error is no terminal"),
+        (["--live"], "--live: standard error is not a terminal"),
         (["--live", "--json"], "give one of them"),
         (["--json-stream", "--json"], "give one of them"),
     ],

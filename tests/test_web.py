@@ -79,7 +79,8 @@ def test_a_port_that_is_taken_is_named(page: Path, capsys: pytest.CaptureFixture
         other.listen()
         port = other.getsockname()[1]
         assert run_command(["web", "--port", str(port)]) == 2
-    assert capsys.readouterr().err.startswith(f"flowstamp: --port: {port} cannot be had: Address already in use; give")
+    error = capsys.readouterr().err
+    assert error.startswith(f"flowstamp: --port: {port} is not available: Address already in use; use")
 
 
 def test_the_lab_links_to_pages_and_headings_that_exist() -> None:

@@ -32,9 +32,9 @@ def variant(scenario: Scenario, protocol: str, *, memory: str | None = None) -> 
     if "/" in protocol:
         raise ScenarioError(f'--protocols: "{protocol}" has a slash; write "{protocol.replace("/", "+", 1)}"')
     if law not in known["senders"]:
-        raise ScenarioError(f'--protocols: "{law}" is no protocol; there are {", ".join(known["senders"])}')
+        raise ScenarioError(f'--protocols: "{law}" is not a protocol; there are {", ".join(known["senders"])}')
     if plus and queue not in known["queues"]:
-        raise ScenarioError(f'--protocols: "{queue}" is no queue; there are {", ".join(known["queues"])}')
+        raise ScenarioError(f'--protocols: "{queue}" is not a queue; there are {", ".join(known["queues"])}')
     router = router_of(law)
     # The overrides are applied first; otherwise they would undo the replacement.
     tree = scenario.resolved(memory=memory)
@@ -56,7 +56,7 @@ def variants(scenario: Scenario, protocols: Sequence[str], *, memory: str | None
         raise ScenarioError("--protocols: is empty; write for example xcp,reno+red")
     repeated = next((name for index, name in enumerate(protocols) if name in protocols[:index]), None)
     if repeated is not None:
-        raise ScenarioError(f'--protocols: "{repeated}" is there twice')
+        raise ScenarioError(f'--protocols: "{repeated}" appears twice')
     return {name: variant(scenario, name, memory=memory) for name in protocols}
 
 

@@ -116,7 +116,7 @@ def _of_flows(results: Results, group: str | None) -> tuple[Any, Any]:
     if "ideal_fct_s" not in flows.column_names:
         raise ResultsError("the results have no ideal_fct_s; they are of an earlier version, run the scenario again")
     if group is not None and group not in results.groups:
-        raise ResultsError(f'group: "{group}" is no group; there are {", ".join(results.groups)}')
+        raise ResultsError(f'group: "{group}" is not a group; there are {", ".join(results.groups)}')
     warmup_s = results.summary["warmup_s"]
     names = ("group", "size_bytes", "start_s", "fct_s", "ideal_fct_s")
     found = [

@@ -47,7 +47,7 @@ METRICS: dict[str, tuple[str, int, Callable[[Floats], float]]] = {
 def check(metric: str) -> None:
     """Raises `UsageError` for an unknown metric."""
     if metric not in METRICS:
-        raise UsageError(f'--metric: "{metric}" is no metric; there are {", ".join(METRICS)}')
+        raise UsageError(f'--metric: "{metric}" is not a metric; there are {", ".join(METRICS)}')
 
 
 def differences(results: Mapping[str, Results], metric: str) -> list[dict[str, Any]]:

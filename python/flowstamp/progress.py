@@ -33,7 +33,7 @@ def show(how: str) -> None:
     Raises `UsageError` for another value.
     """
     if how not in WAYS:
-        raise UsageError(f'--progress: "{how}" is no way to show progress; there are {", ".join(WAYS)}')
+        raise UsageError(f'--progress: "{how}" is not a way to show progress; use one of {", ".join(WAYS)}')
     _how[0] = how
 
 

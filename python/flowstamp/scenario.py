@@ -425,7 +425,7 @@ def _of_manifest(text: str, source: str) -> dict[str, Any]:
     if _is_deep(tree):
         raise ScenarioError(f"{source}: {_TOO_DEEP}")
     if manifest.get("changes"):
-        raise ScenarioError(f"{source}: changes: its run was changed on the way, which a scenario cannot say")
+        raise ScenarioError(f"{source}: changes: its run was changed while it ran, which a scenario cannot express")
     if manifest.get("version") != _flowstamp.__version__:
         warnings.warn(
             f"{source}: version: is {manifest.get('version')}, this is {_flowstamp.__version__}: results may differ",
@@ -507,7 +507,7 @@ def toml(value: object, key: str) -> str:
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, Sequence):
         return "[" + ", ".join(toml(item, f"{key}[{at}]") for at, item in enumerate(value)) + "]"
-    raise ScenarioError(f"{key}: {value!r} is no value of a scenario; write text, a number, a list or a table")
+    raise ScenarioError(f"{key}: {value!r} is not a value of a scenario; write text, a number, a list or a table")
 
 
 def toml_text(tree: Mapping[str, Any]) -> str:

@@ -52,10 +52,10 @@ def check(protocols: Sequence[str]) -> None:
         if not _hosts_law(name):
             known = laws()
             there = ", ".join(dict.fromkeys([*known["senders"], *filter(_hosts_law, known["routers"])]))
-            raise UsageError(f'--protocols: "{name}" is no protocol; there are {there}')
+            raise UsageError(f'--protocols: "{name}" is not a protocol; there are {there}')
     twice = next((name for name in protocols if protocols.count(name) > 1), None)
     if twice:
-        raise UsageError(f'--protocols: "{twice}" is there twice')
+        raise UsageError(f'--protocols: "{twice}" appears twice')
 
 
 def _hosts_law(protocol: str) -> str:

@@ -31,7 +31,7 @@ class Server(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
-            message = f"{port} cannot be had: {error.strerror or error}; give another, or 0 for any that is free"
+            message = f"{port} is not available: {error.strerror or error}; use another, or 0 for any free port"
             raise UsageError(f"--port: {message}") from None
 
     @property

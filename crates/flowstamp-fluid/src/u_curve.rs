@@ -90,7 +90,7 @@ pub enum UCurveError {
     )]
     NoShortFlows,
     /// The range of flow rates is empty or reaches 0.
-    #[error("the flow rates {from} to {to} are no range; they must be above 0 and rising")]
+    #[error("the flow rates {from} to {to} do not form a range; they must be above 0 and rising")]
     Range {
         /// Lowest rate over the capacity.
         from: f64,

@@ -173,7 +173,7 @@ pub trait RouterLaw: Sized {
 
     /// Checks the parameters.
     ///
-    /// # Errors The first invalid parameter, and what would be right.
+    /// # Errors The first invalid parameter, and a value that would be right.
     fn check(params: &Self::Params) -> Result<(), Refused> {
         let _ = params;
         Ok(())

@@ -371,7 +371,7 @@ pub trait SenderLaw: Sized {
 
     /// Checks the parameters.
     ///
-    /// # Errors The first invalid parameter, and what would be right.
+    /// # Errors The first invalid parameter, and a value that would be right.
     fn check(params: &Self::Params) -> Result<(), Refused> {
         let _ = params;
         Ok(())

@@ -70,7 +70,7 @@ crate::params! {
 impl Params {
     /// Checks the parameters.
     ///
-    /// # Errors The first invalid parameter, and what would be right.
+    /// # Errors The first invalid parameter, and a value that would be right.
     pub fn check(&self) -> Result<(), Refused> {
         within("theta", self.theta.get(), 0.001, 0.999)?;
         within("overwrite", self.overwrite.get(), 0.001, 1.0)?;

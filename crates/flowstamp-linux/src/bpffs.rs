@@ -48,7 +48,7 @@ pub fn check_owners(path: &Path) -> Result<(), Refusal> {
         let why = if found.uid() != 0 {
             format!("is owned by user {}", found.uid())
         } else if !found.is_dir() {
-            "is no folder".into()
+            "is not a folder".into()
         } else if others && !kept_apart {
             format!("can be written by others than root (mode {:04o})", found.mode() & 0o7777)
         } else {

@@ -183,7 +183,7 @@ pub fn translate(
     match link.rate {
         None if !law.blind => {
             let refusal = format!(
-                "router: {name} has to know what the link carries; say it with --rate, or take xcp-b where nobody knows"
+                "router: {name} needs the link's capacity; set it with --rate, or use xcp-b if it is unknown"
             );
             return Err(Refusal(refusal));
         }

@@ -138,7 +138,7 @@ fn check(law: Protocol, before: &[u8], after: &[u8]) -> Result<(), String> {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "how long it goes on is asked for in seconds")]
+#[expect(clippy::disallowed_methods, reason = "the duration is given in seconds")]
 fn mutated_packets_are_changed_where_the_stamp_is_or_not_at_all() {
     if skipped() {
         return;

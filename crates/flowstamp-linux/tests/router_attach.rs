@@ -216,7 +216,7 @@ fn pins_in_folders_of_others_are_not_believed() {
     chown(&folder, Some(0), None).expect("root may");
     std::fs::rename(&folder, net.pins.join("other")).expect("renamed");
     std::os::unix::fs::symlink(net.pins.join("other"), &folder).expect("made");
-    net.refused(&attach, "router is no folder");
+    net.refused(&attach, "router is not a folder");
     std::fs::remove_file(&folder).expect("removed");
     std::fs::rename(net.pins.join("other"), &folder).expect("renamed");
     std::fs::create_dir(&within).expect("made");

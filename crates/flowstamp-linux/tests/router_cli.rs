@@ -159,7 +159,7 @@ fn xcp_b_goes_by_the_queue_and_takes_no_rate() {
     ] {
         net.refused(&format!("{attach} {more}"), part);
     }
-    net.refused(&attach.replace("xcp-b", "xcp"), "xcp has to know what the link carries; say it with --rate");
+    net.refused(&attach.replace("xcp-b", "xcp"), "xcp needs the link's capacity; set it with --rate");
     // It is idle, and its interval a millisecond: chi Qmax / d, with tc's 150 kB of 1024 bytes.
     assert_eq!(net.ok(&attach), "");
     std::thread::sleep(std::time::Duration::from_millis(100));
@@ -183,7 +183,7 @@ fn xcp_b_goes_by_the_queue_and_takes_no_rate() {
     assert!(status["aggregate_feedback_bps"].as_f64() < Some(0.0), "{status}");
     assert!(net.ok("status").contains("xcp-b attached, "), "{}", net.ok("status"));
     assert!(!net.ok("status").contains(" of 0.000 Mb/s"), "{}", net.ok("status"));
-    net.refused(&format!("police out.1 --netns {}", net.name), "say what a heavy flow is with --least");
+    net.refused(&format!("police out.1 --netns {}", net.name), "set the rate of a heavy flow with --least");
     net.ok(&format!("police out.1 --netns {} --least 10kbps", net.name));
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert_eq!((net.tc("qdisc"), net.programs()), (before, vec![]));

@@ -74,7 +74,7 @@ pub fn loop_within<'py>(
         }
     };
     let (Some(forward), Some(other)) = (forward, other) else {
-        return Err(refused(format!("gains {alpha} and {beta} with an RTT of {rtt_s} s are no loop")));
+        return Err(refused(format!("gains {alpha} and {beta} with an RTT of {rtt_s} s do not form a loop")));
     };
     let (re, im): (Vec<f64>, Vec<f64>) = floats("omega", omega)?
         .into_iter()

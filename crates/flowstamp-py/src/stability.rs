@@ -41,7 +41,7 @@ pub fn loop_border<'py>(
 }
 
 fn no_loop(alpha: f64, beta: f64, flows: &[(f64, f64)]) -> PyErr {
-    refused(format!("gains {alpha} and {beta} with flows of RTTs {flows:?} are no loop"))
+    refused(format!("gains {alpha} and {beta} with flows of RTTs {flows:?} do not form a loop"))
 }
 
 fn open_loop(alpha: f64, beta: f64, shuffle: f64, flows: &[(f64, f64)]) -> PyResult<OpenLoop> {

@@ -61,7 +61,7 @@ impl LinkRate {
     ///
     /// # Errors
     ///
-    /// The key, its value, and what would be right.
+    /// The key, its value, and a value that would be right.
     pub fn capacity(
         &self,
         key: &str,
@@ -106,7 +106,7 @@ const FASTEST: Rate = Rate::from_gbps(100_000.0);
 ///
 /// # Errors
 ///
-/// The key, its value, and what would be right.
+/// The key, its value, and a value that would be right.
 pub fn check_rate(key: &str, rate: Rate) -> Result<(), ScenarioError> {
     if is_plausible(rate) {
         return Ok(());

@@ -182,7 +182,7 @@ pub(crate) fn expand(
         return Ok(Places::default());
     };
     let Value::String(file) = file else {
-        return Err(ScenarioError::new("graph.file", "is no text; name a file of GraphML or CSV"));
+        return Err(ScenarioError::new("graph.file", "is not text; name a file of GraphML or CSV"));
     };
     if matches!(graph.get("links"), Some(Value::Array(links)) if !links.is_empty()) {
         let message = "is together with graph.links; leave out one of them";

@@ -176,7 +176,7 @@ impl Impairments {
     /// Checks the impairments on a link with this delay.
     ///
     /// # Errors
-    /// The first invalid key, and what would be right.
+    /// The first invalid key, and a value that would be right.
     pub fn check_on(&self, delay: Time) -> Result<(), (String, String)> {
         self.check()?;
         let below = self.jitter.filter(|_| self.delays.is_none()).and_then(|jitter| jitter.below_mean());
@@ -194,7 +194,7 @@ impl Impairments {
     /// Checks the impairments alone.
     ///
     /// # Errors
-    /// The first invalid key, and what would be right.
+    /// The first invalid key, and a value that would be right.
     pub fn check(&self) -> Result<(), (String, String)> {
         let refused = |key: &str, message| Err((key.to_owned(), message));
         let mut shares = vec![

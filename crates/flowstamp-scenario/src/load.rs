@@ -248,7 +248,7 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
                     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                     let message = match there.filter(|there| names.contains(there)) {
                         Some(there) => format!(
-                            "\"{first}\" is the way back of \"{there}\" and as that is; set \"{there}\", or give two links with duplex = false"
+                            "\"{first}\" is the way back of \"{there}\" and has its values; set \"{there}\", or give two links with duplex = false"
                         ),
                         None => format!("\"{first}\" is not in the list of {}: {known}{more}", names.len()),
                     };

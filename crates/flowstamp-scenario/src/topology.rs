@@ -50,7 +50,7 @@ impl Police {
     /// The parameters of the police on a link of this rate.
     ///
     /// # Errors
-    /// The first invalid parameter, and what would be right.
+    /// The first invalid parameter, and a value that would be right.
     pub fn params(&self, rate: Rate) -> Result<Params, Refused> {
         let Self { heavy, retest, isolate } = *self;
         let params = Params { heavy: heavy.unwrap_or(Rate::from_bps(rate.bps() / 10.0)), retest, isolate };

@@ -278,7 +278,7 @@ impl DcfParams {
     /// Refuses invalid parameters.
     ///
     /// # Errors
-    /// The parameter's name, its value and what would be right.
+    /// The parameter's name, its value, and a value that would be right.
     pub fn check(&self) -> Result<(), Refused> {
         let whole = |name, value: u32, least: u32, most: u32| {
             if (least..=most).contains(&value) {

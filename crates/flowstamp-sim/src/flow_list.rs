@@ -166,13 +166,13 @@ impl FlowList {
         }
         let Some(law) = SenderSpec::all().into_iter().find(|law| law.name() == name) else {
             return Err(format!(
-                "is \"{name}\", which is no law; there are {}",
+                "is \"{name}\", which is not a law; use one of {}",
                 SenderSpec::NAMES.join(", ")
             ));
         };
         let reason = match &law {
             law if law.traits().governs => "has no data of its own",
-            law if law.traits().datagrams => "hears of nothing that came, so that it has no size",
+            law if law.traits().datagrams => "gets no acks, and its flows have no size",
             _ => {
                 self.laws.push(law);
                 return Ok(self.laws.len() as u32 - 1);
@@ -265,8 +265,8 @@ mod tests {
             ("start,size\n0,1Mb", "line 2: size is \"1Mb\""),
             ("start,size\n0,", "line 2: size is \"\""),
             ("start,size\n0,99999999999999999999", "line 2: size is"),
-            ("start,size,law\n0,1,cubik", "line 2: law is \"cubik\", which is no law; there are "),
-            ("start,size,law\n0,1,udp", "line 2: law is \"udp\", which hears of nothing"),
+            ("start,size,law\n0,1,cubik", "line 2: law is \"cubik\", which is not a law; use one of "),
+            ("start,size,law\n0,1,udp", "line 2: law is \"udp\", which gets no acks"),
             ("start,size,law\n0,1,xcp-edge", "line 2: law is \"xcp-edge\", which has no data"),
             ("start,size,to\n0,1,\"a", "line 2: has a quote that does not end"),
             ("start,size,to\n0,1,\"a\" b", "line 2: has text behind a quote"),

@@ -177,7 +177,7 @@ impl Builder<'_> {
             if !names.insert(group.name.as_str()) {
                 return error(
                     format!("flows[{i}].name"),
-                    format!("\"{}\" is there twice; names must differ", group.name),
+                    format!("\"{}\" appears twice; names must differ", group.name),
                 );
             }
             longest = longest.max(self.group(i, group, core, network)?);

@@ -113,8 +113,11 @@ fn bad_cells_are_refused_in_one_line() {
             good.replace("\"11Mbps\"", "\"54Mbps\""),
             "is 54Mbps, a rate that 802.11b lacks; it has 1Mbps, 2Mbps, 5.5Mbps, 11Mbps",
         ),
-        (cell(&["\"11Mbps\""], "router = \"xcp\"", &down), "nobody knows in a cell; take \"xcp-b\""),
-        (cell(&["\"11Mbps\""], "router = \"vcp\"", &down), "nobody knows in a cell; say with `told`"),
+        (cell(&["\"11Mbps\""], "router = \"xcp\"", &down), "is unknown in a cell; take \"xcp-b\""),
+        (
+            cell(&["\"11Mbps\""], "router = \"vcp\"", &down),
+            "is unknown in a cell; set the capacity that it assumes with `told`",
+        ),
         (cell(&["\"11Mbps\""], "router = { law = \"xcp-b\", q_max = \"0B\" }", &down), "q_max: is 0B"),
         (cell(&["\"11Mbps\""], "buffer = \"1BDP\"", &down), "give packets or bytes"),
         (
@@ -131,7 +134,7 @@ fn bad_cells_are_refused_in_one_line() {
                 "[[wireless]]\nname = \"air\"\naccess_point = \"n\"\nstations = [{ name = \"v\", rate = \"1Mbps\" }]",
                 &down,
             ),
-            "\"air\" is there twice",
+            "\"air\" appears twice",
         ),
         (cell(&[], "", &down), "needs two nodes at least"),
         (

@@ -181,7 +181,7 @@ fn what_is_asked_for_is_checked() {
     };
     for (from, to, said) in [
         ("governs = \"edge1\"", "", "flows.macro1.governs: is missing"),
-        ("governs = \"edge1\"", "governs = \"nowhere\"", "flows.macro1.governs: \"nowhere\" is no link"),
+        ("governs = \"edge1\"", "governs = \"nowhere\"", "flows.macro1.governs: \"nowhere\" is not a link"),
         (
             "governs = \"edge1\"",
             "governs = \"edge2\"",

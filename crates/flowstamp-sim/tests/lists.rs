@@ -176,7 +176,11 @@ fn what_is_wrong_is_named() {
             "start,size\n0,1000\n1,\n",
             "flows.all.list: \"flows.csv\": line 3: size is \"\"; write whole bytes",
         ),
-        ("", "start,size,to\n0,1000,c\n0,1,x\n", "line 3: to is \"x\", which is no node; there are a, b, c"),
+        (
+            "",
+            "start,size,to\n0,1000,c\n0,1,x\n",
+            "line 3: to is \"x\", which is not a node; use one of a, b, c",
+        ),
         ("", "start,size,to\n0,1000,a\n", "line 2: to is \"a\", where the flow starts"),
         (
             "",

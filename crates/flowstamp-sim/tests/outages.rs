@@ -358,7 +358,7 @@ fn outages_that_make_no_sense_are_refused() {
     for (outages, expected) in [
         (
             "[{ link = \"nowhere\", from = \"1s\" }]",
-            "outages[0].link: \"nowhere\" is no link; there are sa, sa.reverse, at",
+            "outages[0].link: \"nowhere\" is not a link; there are sa, sa.reverse, at",
         ),
         (
             "[{ link = \"sa\", from = \"2s\", until = \"1s\" }]",

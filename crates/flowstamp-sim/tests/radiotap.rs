@@ -269,5 +269,5 @@ fn what_is_captured_is_what_is_named() {
     assert!((taken..=taken + 1).contains(&(own["air.ap"] as u64)), "{own:?} {cell:?}");
     let text = plain.replacen("[[flows]]", "[capture]\nlinks = [\"ether\"]\n[[flows]]", 1);
     let refused = try_load(&text).expect_err("no such cell").to_string();
-    assert!(refused.contains("\"ether\" is no link and no cell; there are wire, "), "{refused}");
+    assert!(refused.contains("\"ether\" is not a link and not a cell; there are wire, "), "{refused}");
 }

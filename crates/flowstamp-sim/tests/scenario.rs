@@ -134,7 +134,7 @@ fn each_mistake_gets_one_clear_line() {
         ),
         ("probes.every", "1ps", "samples"),
         ("probes.every", "0s", "above zero"),
-        ("capture.links", "[\"nowhere\"]", "is no link"),
+        ("capture.links", "[\"nowhere\"]", "is not a link"),
         ("", "x", "is not a key"),
     ] {
         let error = match with(&[(key, value)]) {

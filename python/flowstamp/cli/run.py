@@ -82,7 +82,7 @@ def _check_shown(as_json: bool, live: bool, json_stream: bool) -> None:
     if sum((as_json, live, json_stream)) > 1:
         raise UsageError("--json, --live and --json-stream are ways to show a run; give one of them")
     if live and not sys.stderr.isatty():
-        raise UsageError("--live: standard error is no terminal; --json-stream gives the same as lines of JSON")
+        raise UsageError("--live: standard error is not a terminal; --json-stream prints the same as JSON")
 
 
 def _streamed(scenario: Scenario, seed: int | None, memory: str | None) -> Results:

@@ -53,7 +53,7 @@ def sweep(
     loaded = load(scenario, sets)
     axes = dict(_axis(text) for text in grid)
     if len(axes) < len(grid):
-        raise UsageError("--grid: a key is there twice; give all its values in one: dumbbell.rate=20Mbps,80Mbps")
+        raise UsageError("--grid: a key appears twice; give all its values in one: dumbbell.rate=20Mbps,80Mbps")
     _check(executor, threads, out, tables=tables, fresh=fresh)
     if seed is not None and seeds == 1:
         loaded = loaded.set("seed", seed)

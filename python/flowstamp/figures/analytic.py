@@ -122,13 +122,13 @@ class Computed:
     def measure(self, name: str) -> Floats:
         """Returns one value for each point. Raises `ValueError` for an unknown measure."""
         if name not in self.values:
-            raise ValueError(f'{self.name} is no simulation and has no "{name}", but {", ".join(self.values)}')
+            raise ValueError(f'{self.name} is not a simulation and has no "{name}", but {", ".join(self.values)}')
         return self.values[name]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Returns a function that raises `ValueError`: only a simulated run has flows and samples."""
 
         def refuse(*_: object) -> Any:
-            raise ValueError(f"{self.name} is no simulation; it has no flows or samples over time")
+            raise ValueError(f"{self.name} is not a simulation; it has no flows or samples over time")
 
         return refuse

@@ -326,7 +326,7 @@ class Expression:
     def _check(self, node: ast.expr) -> None:  # noqa: PLR0912 - one branch for each form of the language
         match node:
             case ast.Constant(value=bool() | None):
-                raise ExpressionError(f'"{ast.unparse(node)}" is no number')
+                raise ExpressionError(f'"{ast.unparse(node)}" is not a number')
             case ast.Constant(value=int() | float() | str()):
                 return
             case ast.Name(id=name):
@@ -337,7 +337,7 @@ class Expression:
                 self._check(node.value)
                 if name not in self._runs or attribute not in self._measures:
                     raise ExpressionError(
-                        f'"{name}.{attribute}" is no measure; there are {", ".join(sorted(self._measures))}'
+                        f'"{name}.{attribute}" is not a measure; there are {", ".join(sorted(self._measures))}'
                     )
             case ast.Subscript(value=value, slice=index) if not isinstance(index, ast.Slice | ast.Tuple):
                 self._check(value)
@@ -354,7 +354,7 @@ class Expression:
                 self._check(right)
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 if name not in FUNCTIONS:
-                    raise ExpressionError(f'"{name}" is no function; there are {", ".join(sorted(FUNCTIONS))}')
+                    raise ExpressionError(f'"{name}" is not a function; there are {", ".join(sorted(FUNCTIONS))}')
                 wanted = FUNCTIONS[name][0]
                 if wanted is not None and len(arguments) != wanted:
                     raise ExpressionError(f"{name} takes {wanted} arguments, not {len(arguments)}")
@@ -412,7 +412,7 @@ class Expression:
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 sides = self._value(left, runs, x), self._value(right, runs, x)
                 if not all(map(_known, sides)):
-                    raise ValueError(f"{ast.unparse(node)} compares what is not a number")
+                    raise ValueError(f"{ast.unparse(node)} compares a value that is not a number")
                 return _COMPARE[type(op)](*sides)
             case ast.Call(func=ast.Name(id=name), args=arguments):
                 return FUNCTIONS[name][1](*(self._value(a, runs, x) for a in arguments))

@@ -270,7 +270,7 @@ class Flows:
     def reference(self, name: str) -> Floats:
         """Returns the time of each chosen flow by a formula or the server, in seconds."""
         if name not in REFERENCES:
-            raise ValueError(f'"{name}" is no reference; there are {", ".join(REFERENCES)}')
+            raise ValueError(f'"{name}" is not a reference; there are {", ".join(REFERENCES)}')
         if name not in self._references:
             self._references[name] = self._worked_out(name)
         return self._references[name]
@@ -389,7 +389,7 @@ def _one(of: Flows, name: str, split: float) -> float:
         case "retransmitted_share":
             sent = float(np.sum(run.times.packets))
             return run.times.retransmitted / sent if sent else float("nan")
-    raise ValueError(f'"{name}" is no measure of flow completion times')
+    raise ValueError(f'"{name}" is not a measure of flow completion times')
 
 
 MEASURES = (

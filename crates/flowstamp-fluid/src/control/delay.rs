@@ -151,7 +151,7 @@ impl fmt::Display for Trouble {
                 )
             }
             Self::Chatter { at } => write!(f, "too many switches at {at}: shorter steps may tell them apart"),
-            Self::Diverged { at } => write!(f, "the solution is no number any more at {at}"),
+            Self::Diverged { at } => write!(f, "the solution is not a finite number after {at}"),
         }
     }
 }

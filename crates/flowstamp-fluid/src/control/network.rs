@@ -144,7 +144,7 @@ pub struct Xcp<const L: usize, const G: usize, const V: usize> {
 
 impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
     /// `alpha` and `beta` are the gains on spare capacity and on the queue. `shuffle` is the share of the traffic that is shuffled in a
-    /// mean RTT, 0.1 in the paper. `None` if the paths are no valid network.
+    /// mean RTT, 0.1 in the paper. `None` if the paths do not form a valid network.
     #[must_use]
     pub fn new(alpha: f64, beta: f64, shuffle: f64, paths: Paths<L, G>) -> Option<Self> {
         const { assert!(V == L + G, "a queue for each link, a rate for each group") };
@@ -307,7 +307,7 @@ pub struct Modes<const L: usize> {
 }
 
 impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
-    /// With gains on spare capacity and on the queue, and infinite buffers. `None` if the paths are no valid network.
+    /// With gains on spare capacity and on the queue, and infinite buffers. `None` if the paths do not form a valid network.
     #[must_use]
     pub fn new(alpha: f64, beta: f64, paths: Paths<L, G>) -> Option<Self> {
         const { assert!(V == 2 * L, "a queue and a rate for each link") };

@@ -153,7 +153,7 @@ impl SenderLaw for Sender {
         let change = Header::from(*ack.stamp).feedback_bytes;
         if change > 0.0 {
             if !ack.in_recovery {
-                // The window never exceeds what the sender asked for, whatever feedback returned.
+                // The window never exceeds the sender's request, whatever feedback returned.
                 self.cwnd = (self.cwnd + change).min(wanted.max(self.cwnd)); // eq. 3, deviation 1
             }
         } else {

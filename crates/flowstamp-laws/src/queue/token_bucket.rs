@@ -138,7 +138,7 @@ fn check(rate: Rate, burst: Bytes, peak: Option<Rate>, mtu: Option<Bytes>) -> Re
         }
         (None, Some(mtu)) => Err((
             "mtu",
-            format!("is {mtu}, but there is no peak whose bucket it is; give peak, or leave it out"),
+            format!("is {mtu}, but mtu is the bucket of peak, which is missing; give peak, or leave mtu out"),
         )),
         _ => Ok(()),
     }

@@ -25,7 +25,7 @@ macro_rules! queues {
 
             /// Checks the parameters.
             ///
-            /// # Errors The first invalid parameter, and what would be right.
+            /// # Errors The first invalid parameter, and a value that would be right.
             pub fn check(&self) -> Result<(), Refused> {
                 match self { $( Self::$variant(p) => <$queue as QueueLaw>::check(p) ),* }
             }

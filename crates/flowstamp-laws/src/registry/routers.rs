@@ -43,7 +43,7 @@ macro_rules! routers {
             }
             /// Checks the parameters.
             ///
-            /// # Errors The first invalid parameter, and what would be right.
+            /// # Errors The first invalid parameter, and a value that would be right.
             pub fn check(&self) -> Result<(), Refused> {
                 match self {
                     Self::None(_) => Ok(()),

@@ -27,7 +27,7 @@ macro_rules! schedulers {
             }
             /// Checks the parameters.
             ///
-            /// # Errors The first invalid parameter, and what would be right.
+            /// # Errors The first invalid parameter, and a value that would be right.
             pub fn check(&self) -> Result<(), Refused> { self.params().map_or(Ok(()), share::Params::check) }
             /// Creates the scheduler for `classes` empty queues; `None` where one queue serves all.
             #[must_use]

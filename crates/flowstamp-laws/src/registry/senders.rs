@@ -47,7 +47,7 @@ macro_rules! senders {
             }
             /// Checks the parameters.
             ///
-            /// # Errors The first invalid parameter, and what would be right.
+            /// # Errors The first invalid parameter, and a value that would be right.
             pub fn check(&self) -> Result<(), Refused> {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::check(p) ),* }
             }

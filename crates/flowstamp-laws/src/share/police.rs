@@ -120,7 +120,7 @@ pub struct Params {
 impl Params {
     /// Checks the parameters.
     ///
-    /// # Errors The first invalid parameter, and what would be right.
+    /// # Errors The first invalid parameter, and a value that would be right.
     pub fn check(&self) -> Result<(), Refused> {
         if !(8000.0..=1e12).contains(&self.heavy.bps()) {
             return Err(("heavy", format!("is {}; it must be 8kbps to 1Tbps", self.heavy)));

@@ -90,7 +90,7 @@ crate::params! {
         pub tau: Option<f64> = None,
         /// The weight of the newest interval in the average queue. Default: 0.25.
         pub weight: Option<f64> = None,
-        /// The first control interval, in which the router knows nothing and gives nothing. Default: the mean
+        /// The first control interval, in which the router has no estimates and gives no feedback. Default: the mean
         /// propagation RTT of the flows through the link. If that is unknown, the interval lasts until packets carry an
         /// RTT.
         pub initial_interval: Option<Time> = None,
@@ -246,7 +246,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
             return Err(("kappa", format!("is {}; it {message}", p.kappa)));
         }
         if p.q_max == Some(Bytes::new(0)) {
-            return Err(("q_max", "is 0B; it must be what the buffer holds, such as 64kB".to_owned()));
+            return Err(("q_max", "is 0B; it must be the size of the buffer, such as 64kB".to_owned()));
         }
         if let Some(chi) = p.chi {
             within("chi", chi, 1e-6, 1.0)?;

@@ -115,7 +115,7 @@ impl SenderLaw for Sender {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         let Feedback { srtt, stamp, carried, .. } = *feedback;
         let change = stamp.0[2];
-        // The window never exceeds what the sender asked for, whatever feedback returned.
+        // The window never exceeds the sender's request, whatever feedback returned.
         let most = self.wanted(srtt).max(self.window);
         let used = in_use(carried, self.window, self.packet_bytes); // deviation 2
         if change <= 0.0 || used {

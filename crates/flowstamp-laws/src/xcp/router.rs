@@ -82,7 +82,7 @@ crate::params! {
         pub beta: f64 = 0.226, // Katabi 2002, section 3.5.1
         /// Share of the traffic that is shuffled every average RTT.
         pub gamma: f64 = 0.1, // Katabi 2002, section 3.5.2
-        /// The first control interval, in which the router knows nothing and gives nothing. Default: the mean
+        /// The first control interval, in which the router has no estimates and gives no feedback. Default: the mean
         /// propagation RTT of the flows through the link. If that is unknown, the interval lasts until packets carry an
         /// RTT.
         pub initial_interval: Option<Time> = None,

@@ -187,7 +187,7 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             if ack.in_recovery {
                 return; // deviation 1
             }
-            // The window never exceeds what the sender asked for, whatever feedback returned.
+            // The window never exceeds the sender's request, whatever feedback returned.
             let wanted = (self.desired * rtt_s + self.margin).max(self.cwnd);
             self.cwnd = (self.cwnd + change).min(wanted);
         } else {

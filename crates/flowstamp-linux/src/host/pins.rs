@@ -245,7 +245,7 @@ impl Pins {
             let info = Link::open(self.at("options"))?.info()?;
             let attached = match info.info {
                 libbpf_rs::query::LinkTypeInfo::Cgroup(c) => c.cgroup_id,
-                _ => bail!("{} is no cgroup's link", self.at("options").display()),
+                _ => bail!("{} is not a cgroup's link", self.at("options").display()),
             };
             if attached != cgroup.directory.metadata()?.ino() {
                 let was = self.settings()?.cgroup();

@@ -149,7 +149,7 @@ impl Router {
         if law.blind && police.heavy.is_none() {
             let name = law.name;
             return Err(format!(
-                "router.police.heavy: {name} does not know the link's rate; say what a heavy flow is"
+                "router.police.heavy: {name} does not know the link's rate; set the rate of a heavy flow here"
             ));
         }
         police.params(rate).map(drop).map_err(|(key, text)| format!("router.police.{key} {text}"))
@@ -322,9 +322,7 @@ impl Flows {
             _ => {
                 if self.hears != Hears::All && !control.law().is_some_and(|law| law.header.is_tested()) {
                     let name = control.name();
-                    return Err(format!(
-                        "hears: {name} tells no flow what it alone is to do; take rcp or xcp"
-                    ));
+                    return Err(format!("hears: {name} gives flows no individual feedback; use rcp or xcp"));
                 }
                 return Ok(());
             }
@@ -380,7 +378,7 @@ fn check_capture(capture: &Capture) -> Result<(), String> {
         return Err(format!("capture.packets is {}; it must be 1 to {MAX_CAPTURED}", capture.packets));
     }
     if let Some(name) = capture.links.iter().flatten().find(|name| !LINKS.contains(&name.as_str())) {
-        return Err(format!("capture.links: \"{name}\" is no link; there are {}", LINKS.join(", ")));
+        return Err(format!("capture.links: \"{name}\" is not a link; there are {}", LINKS.join(", ")));
     }
     Ok(())
 }
@@ -444,7 +442,7 @@ impl Lab {
         }
         for (index, flows) in self.flows.iter().enumerate() {
             let checked = if self.flows[..index].iter().any(|other| other.name == flows.name) {
-                Err("the name is there twice".to_owned())
+                Err("the name appears twice".to_owned())
             } else {
                 flows.check(self.law_of(flows)).and_then(|()| flows.check_times(self.duration))
             };

@@ -76,7 +76,7 @@ fn changed(random: &mut Random, files: &[String]) -> String {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "how long it goes on is asked for in seconds")]
+#[expect(clippy::disallowed_methods, reason = "the duration is given in seconds")]
 fn mutated_files_are_labs_or_refused_in_a_line() {
     let labs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/labs");
     let entries = fs::read_dir(&labs).expect("labs").map(|entry| entry.expect("an entry").path());

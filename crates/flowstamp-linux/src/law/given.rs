@@ -38,7 +38,7 @@ fn parameters<S: DeserializeOwned>(law: &Law, sets: &[String], example: &str) ->
         let alone = Table::from_iter([(key.to_owned(), value.clone())]);
         spec::<S>(law, alone).map_err(|error| refuse(error.to_string()))?;
         if all.insert(key, value).is_some() {
-            return Err(refuse("it is there twice".to_owned()));
+            return Err(refuse("it appears twice".to_owned()));
         }
     }
     Ok(all)

@@ -168,7 +168,7 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
             "`kappa` = 0.001pkt cannot be carried out by the kernel's law; it must be 0.01pkt to 1000000pkt",
         ),
         (xcp_b, "kappa=3", "--set kappa=3: "),
-        (xcp_b, "q_max=0B", "xcp-b parameter `q_max` is 0B; it must be what the buffer holds"),
+        (xcp_b, "q_max=0B", "xcp-b parameter `q_max` is 0B; it must be the size of the buffer"),
         (xcp_b, "q_max=5GB", "`q_max` = 5GB cannot be carried out by the kernel's law; it must be 1B to "),
         (xcp_b, "chi=2", "xcp-b parameter `chi` is 2; it must be"),
         (xcp_b, "min_interval=1us", "xcp-b parameter `min_interval` = 1us cannot"),

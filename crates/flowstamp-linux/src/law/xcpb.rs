@@ -140,5 +140,5 @@ fn most_queue(q_max: Option<Bytes>, limit: Option<Limit>) -> Result<f64, Refusal
 }
 
 /// The refusal if no limit can be read.
-const NO_LIMIT: &str = "xcp-b needs to know what may wait at the most, and the root queueing discipline does not say; set it, such as \
+const NO_LIMIT: &str = "xcp-b needs the longest possible queue, and the root queueing discipline does not report it; set it, such as \
                         --set q_max=64kB";

@@ -80,7 +80,7 @@ fn of(instructions: &[bpf_insn]) -> anyhow::Result<Operations> {
                 } else {
                     anyhow::ensure!(
                         sums.contains(&at),
-                        "fs_rcp_work writes to offset {at}, which is no sum's"
+                        "fs_rcp_work writes to offset {at}, which belongs to no sum"
                     );
                 }
             }

@@ -160,7 +160,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     {
         let (name, major, minor) = (&interface.name, class >> 16, class & 0xffff);
         let text = format!(
-            "--class {major:x}:{minor:x}: the root of {name} is no htb with such a class (tc class show dev {name})"
+            "--class {major:x}:{minor:x}: the root of {name} is not an htb with such a class (tc class show dev {name})"
         );
         return Err(Refusal(text).into());
     }
@@ -191,7 +191,7 @@ fn wanted(
     }
     if law.blind && arguments.least.is_none() {
         let text = format!(
-            "police: {} does not know the link's rate; say what a heavy flow is with --least",
+            "police: {} does not know the link's rate; set the rate of a heavy flow with --least",
             law.name
         );
         return Err(Refusal(text).into());

@@ -159,7 +159,7 @@ impl Reader {
         for edge in &mut self.edges {
             if let Some(node) = [&edge.from, &edge.to].into_iter().find(|node| !self.nodes.contains(*node)) {
                 return Err(format!(
-                    "line {}: the edge names \"{node}\", which is no node of the graph",
+                    "line {}: the edge names \"{node}\", which is not a node of the graph",
                     edge.line
                 ));
             }

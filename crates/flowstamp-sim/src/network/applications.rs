@@ -99,7 +99,7 @@ impl Builder<'_> {
             let instead = match *k {
                 "packet" => "the scenario's packet is the size of its packets",
                 "jitter" => "set transport.send_jitter",
-                _ => "what its window does not allow waits without bound",
+                _ => "its send queue is unbounded",
             };
             return error(
                 key(k),

@@ -70,7 +70,7 @@ impl Builder<'_> {
         if self.cells.iter().any(|other| other.name == cell.name) {
             return error(
                 format!("{key}.name"),
-                format!("\"{}\" is there twice; names must differ", cell.name),
+                format!("\"{}\" appears twice; names must differ", cell.name),
             );
         }
         let params = cell.mac.0.params();
@@ -133,10 +133,7 @@ impl Builder<'_> {
     ) -> Result<u32> {
         let name = format!("{}.{node}", cell.name);
         if self.links.iter().any(|other| other.name == name) {
-            return error(
-                format!("{key}.name"),
-                format!("\"{name}\" is there twice; give names that differ"),
-            );
+            return error(format!("{key}.name"), format!("\"{name}\" appears twice; give names that differ"));
         }
         let own = |k: &str, given: bool| {
             if given { format!("{key}.{k}") } else { format!("wireless.{}.{k}", cell.name) }
@@ -147,7 +144,7 @@ impl Builder<'_> {
             Buffer::Bytes(n) => Limit::Bytes(n.get()),
             other => {
                 let message = format!(
-                    "is {other}, but nobody knows what a cell carries; give packets or bytes, such as \"50pkt\""
+                    "is {other}, but a cell has no fixed capacity; give packets or bytes, such as \"50pkt\""
                 );
                 return error(own("buffer", given.is_some()), message);
             }
@@ -198,7 +195,7 @@ fn rates(key: &str, params: &dcf::Params, station: &Station) -> Result<Vec<(Time
                 return error(format!("{key}.trace"), "is for links; a station has data rates: give steps");
             }
             if !v.known {
-                let message = "is false; of a cell's capacity nobody is told anyway, leave it out";
+                let message = "is false, as always in a cell; leave it out";
                 return error(format!("{key}.known"), message);
             }
             v.steps.clone().unwrap_or_default()

@@ -91,7 +91,7 @@ fn unknown_capacity(plan: &LinkPlan) -> Result<()> {
             let other = plan.router.blind();
             let other = other.map_or(String::new(), |other| format!("take \"{}\", or ", other.name()));
             format!(
-                "\"{law}\" needs the link's capacity, which nobody knows in a cell; {other}say with `told` what it shall believe"
+                "\"{law}\" needs the link's capacity, which is unknown in a cell; {other}set the capacity that it assumes with `told`"
             )
         } else {
             format!(
@@ -222,7 +222,7 @@ pub(super) fn schedulers(links: &[LinkPlan]) -> Result<()> {
         return error(
             format!("police of {}", plan.name),
             format!(
-                "\"{law}\" tells no flow what it alone is to do, which could be tested; give a router of xcp or rcp, or leave it out"
+                "\"{law}\" gives flows no individual feedback to test; use a router of xcp or rcp, or leave police out"
             ),
         );
     }
@@ -241,8 +241,11 @@ pub(super) fn captured_links(s: &Scenario, links: &[LinkPlan], cells: &[CellPlan
     let known: Vec<_> = names.map(String::as_str).collect();
     match wanted.iter().find(|name| !known.contains(&name.as_str())) {
         Some(name) => {
-            let or_cell = if cells.is_empty() { "" } else { " and no cell" };
-            error("capture.links", format!("\"{name}\" is no link{or_cell}; there are {}", known.join(", ")))
+            let or_cell = if cells.is_empty() { "" } else { " and not a cell" };
+            error(
+                "capture.links",
+                format!("\"{name}\" is not a link{or_cell}; there are {}", known.join(", ")),
+            )
         }
         None => Ok(()),
     }

@@ -26,7 +26,7 @@ impl Builder<'_> {
                 let known: Vec<_> = self.links.iter().map(|l| l.name.as_str()).collect();
                 return error(
                     key("governs"),
-                    format!("\"{name}\" is no link; there are {}", known.join(", ")),
+                    format!("\"{name}\" is not a link; there are {}", known.join(", ")),
                 );
             };
             self.check_link(core, spec, network, at, link)?;

@@ -112,7 +112,7 @@ impl Builder<'_> {
             return error(
                 format!("flows.{}.receiver", group.name),
                 format!(
-                    "is \"tcp\", which echoes nothing, but \"{name}\" obeys what comes back; leave it out, or take a law with negotiate = true"
+                    "is \"tcp\", which echoes no feedback, but \"{name}\" obeys feedback; leave it out, or use a law with negotiate = true"
                 ),
             );
         }
@@ -179,10 +179,7 @@ fn check_datagrams(group: &FlowGroup) -> Result<()> {
     }
     let given = [("size", group.size.is_some()), ("web", group.web.is_some())];
     if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
-        let message = format!(
-            "is for flows that end; \"{}\" hears of nothing that came, leave it out",
-            group.law.name()
-        );
+        let message = format!("is for flows that end; \"{}\" gets no acks; leave it out", group.law.name());
         return error(key(k), message);
     }
     Ok(())

@@ -80,7 +80,9 @@ impl Builder<'_> {
                     "{at}: {column} is missing, and the group names none; name one of {}",
                     known()
                 )),
-                None => Err(format!("{at}: {column} is \"{name}\", which is no node; there are {}", known())),
+                None => {
+                    Err(format!("{at}: {column} is \"{name}\", which is not a node; use one of {}", known()))
+                }
             }
         };
         let from = node("from", &pair.from, &group.from, &core.first)?;

@@ -84,7 +84,7 @@ impl Builder<'_> {
             let named = |name: &str| self.links.iter().position(|link| link.name == name);
             let Some(link) = named(&outage.link) else {
                 let known: Vec<_> = self.links.iter().map(|link| link.name.as_str()).collect();
-                let message = format!("\"{}\" is no link; there are {}", outage.link, known.join(", "));
+                let message = format!("\"{}\" is not a link; there are {}", outage.link, known.join(", "));
                 return error(key("link"), message);
             };
             let back = outage

@@ -96,7 +96,7 @@ fn receiver(group: &FlowGroup, core: &Core, hosts: &[usize]) -> Result<usize> {
         Some(node) => Ok(*node),
         None => {
             let known = core.some_names(hosts);
-            error(format!("flows.{}.to", group.name), format!("\"{name}\" is no host; there are {known}"))
+            error(format!("flows.{}.to", group.name), format!("\"{name}\" is not a host; there are {known}"))
         }
     }
 }
@@ -123,7 +123,7 @@ impl Core {
                 .nodes
                 .get(name)
                 .copied()
-                .ok_or_else(|| format!("\"{name}\" is no node; there are {}", known())),
+                .ok_or_else(|| format!("\"{name}\" is not a node; there are {}", known())),
             None if default.is_empty() => Err(format!("is missing; name one of {}", known())),
             None => Ok(self.nodes[default]),
         }

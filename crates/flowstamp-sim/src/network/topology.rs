@@ -147,7 +147,7 @@ impl Builder<'_> {
                 if !names.insert(name.clone()) {
                     return error(
                         format!("{key}.name"),
-                        format!("\"{name}\" is there twice; give names that differ"),
+                        format!("\"{name}\" appears twice; give names that differ"),
                     );
                 }
                 let link = self.add_link(LinkPlan {

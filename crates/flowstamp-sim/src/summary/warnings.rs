@@ -19,7 +19,7 @@ impl Phase {
         if self.datagrams {
             return (jain < JAIN_OF_DATAGRAMS).then(|| {
                 format!(
-                    "flows.{group}: looks phase-locked: of what the datagram flows here offer unequal shares arrive (Jain's index of the \
+                    "flows.{group}: looks phase-locked: unequal shares of the datagram flows' traffic arrive (Jain's index of the \
                      shares is {jain:.2}), over drop-tail by a bare clock; leave out jitter, or set jitter = \"{}\"",
                     self.packet
                 )
