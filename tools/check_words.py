@@ -139,8 +139,9 @@ def main(root: Path) -> int:
     """Prints the findings of all files that git knows; returns 1 if there are any."""
     names = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, text=True).splitlines()
     found = [f"{name}:{line}" for name in names if not name.startswith(NOT_CHECKED) for line in findings(root / name)]
-    print(*found, sep="\n")
-    return 1 if found else 0
+    for line in found:
+        print(line)
+    return int(bool(found))
 
 
 if __name__ == "__main__":
