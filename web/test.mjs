@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Tries the built page in Chromium, every scenario and control, at the width of a desk and of a phone:
-// node web/test.mjs [FOLDER], which gets screenshots to look at; default web/build/shots.
+// node web/test.mjs [FOLDER [PART]]. FOLDER gets screenshots to look at; default web/build/shots. PART selects tests by name.
 
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -24,6 +24,7 @@ function fail(message) {
 
 let [passed, failed] = [0, 0];
 async function test(name, body) {
+  if (!name.includes(process.argv[3] ?? "")) return;
   try {
     await body();
     passed += 1;
@@ -118,6 +119,16 @@ for (const scheme of ["light", "dark"]) {
 }
 await tab.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "light" }]);
 
+await test("axe finds nothing serious in a lesson and an explanation", async () => {
+  await open("#lesson=xcp&scene=1");
+  await tab.evaluate(() => document.querySelector("#reveal").setAttribute("open", ""));
+  await tab.click("[popovertarget=help-rate]");
+  await tab.evaluate(axe);
+  const found = await tab.evaluate(() => window.axe.run().then((result) => result.violations));
+  const serious = found.filter((violation) => ["serious", "critical"].includes(violation.impact));
+  equal(serious.map(({ id, nodes }) => [id, nodes.map((node) => node.target.join(" "))]), [], "violations");
+});
+
 for (const name of scenarios) {
   await test(`every protocol runs in ${name}`, async () => {
     await open(`#scenario=${name}`);
@@ -170,7 +181,7 @@ for (const name of scenarios) {
 }
 
 await test("a link restores the run to the bit", async () => {
-  await open("#scenario=five&left=xcp&right=rcp&speed=8");
+  await open("#scenario=five&left=xcp&right=rcp&speed=0.1");
   await goTo(2);
   await tab.click("#cut");
   await goTo(3);
@@ -372,6 +383,7 @@ for (const [lesson, { title, scenes }] of Object.entries(lessons)) {
   for (const [at, scene] of scenes.entries()) {
     await test(`lesson "${title}", scene ${at + 1}, shows what its answer says`, async () => {
       await open(`#lesson=${lesson}&scene=${at + 1}`);
+      await goTo(0); // pauses at once
       equal(await text("#scene-title"), scene.title, "the title");
       check((await text("#question")).endsWith("?"), "no question");
       check(!(await tab.$eval("#answer", (answer) => answer.checkVisibility())), "the answer is there before anybody asks");

@@ -79,7 +79,7 @@ export const LESSONS: Record<string, Lesson> = {
       },
       {
         title: "An earlier signal",
-        text: "Both sides run CUBIC. On one side, CoDel drops a packet when packets have waited for more than 5 ms for a while.",
+        text: "Both sides run CUBIC. On one side, CoDel begins to drop packets when each of them has waited for more than 5 ms over 100 ms.",
         question: "CoDel drops packets long before the buffer is full. What is gained?",
         answer:
           "Delay. A loss is the only signal that CUBIC understands, and CoDel sends it early. Both sides carry 19 Mb/s at 20 s, but the mean queue is 7 kB instead of 225 kB, and the round-trip time is 43 ms instead of 130 ms.",
@@ -178,9 +178,9 @@ export const LESSONS: Record<string, Lesson> = {
       {
         title: "The rate falls",
         text: "Five flows share 50 Mb/s. At 14 s the rate falls to 12 Mb/s.",
-        question: "What does each side lose, and for how long?",
+        question: "How many packets does each side lose, and how long does the queue last?",
         answer:
-          "XCP loses no packet. Its queue jumps to 192 kB, because feedback takes a round trip to arrive, and two seconds later it is almost drained. SACK's queue was long already, so 180 packets are lost. Four seconds later its mean queue is still 212 kB.",
+          "XCP loses no packet. Its queue jumps to 192 kB, because feedback takes a round trip to arrive. Two seconds later the queue is almost empty. SACK's queue was long before the rate fell, so SACK loses 180 packets. Four seconds later its mean queue is still 212 kB.",
         id: "five",
         names: ["xcp", "sack"],
         changes: [[14_000_000, "rate", 12]],

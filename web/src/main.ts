@@ -103,6 +103,7 @@ function apply(key: Key | "burst", value: number): void {
     note(`Not changed: ${error.message}`);
   }
   showControls();
+  if (paused) drawAll();
 }
 
 const waiting = new Map<Key, number>();
