@@ -5,7 +5,7 @@
     tools/claim_history.py [FIGURE ...]
 
 Prints a line for each claim whose expression, bound or tolerance changed, or that was removed: commit, figure, claim,
-old and new. docs/figures.md gives the reasons.
+old and new. docs/notes/changed-claims.md gives the reasons.
 """
 
 from __future__ import annotations

@@ -95,11 +95,6 @@ increase of 25 packets. Any limiter below the eighth that a cut takes mends that
 increase in proportion to the window where it binds: at long RTTs flows that are behind stay behind. The base of 100
 ms uses more of the link, has a longer queue with many flows or at low capacity, and shares worst between 50 and 500 ms.
 The paper's shares of long and cross flows (figure V8-shares) come out with equation 8.
-
-Figures 3, 4, 5, 7 and 13 make claims on VCP. Both contradict the gap to XCP, the queue at short delays and that of
-figure 7. Besides, *code* contradicts four and *paper* six: *code* the queue with 300 flows, both utilisations beyond
-800 ms and the shares of 50 and 500 ms; *paper* drops and queue at low capacity, the queue with 700 flows, and the
-utilisations beyond 800 ms, of figure 7 and of 50 and 500 ms.
 """
 
 
