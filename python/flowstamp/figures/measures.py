@@ -230,8 +230,9 @@ def law_variables() -> tuple[str, ...]:
 
 
 # Measures whose unit is a share of the capacity, or packets.
-_SHARES = {"rate_share": "rate_bps", "own_share": "own_capacity_bps"}
+_SHARES = {"rate_share": "rate_bps", "own_share": "own_capacity_bps", "input_share": "input_rate_bps"}
 _PACKETS = {
+    "avg_cwnd_packets": "avg_cwnd_bytes",
     "own_queue_packets": "own_queue_bytes",
     "other_queue_packets": "other_queue_bytes",
     "persistent_queue_packets": "persistent_queue_bytes",
