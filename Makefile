@@ -52,7 +52,8 @@ linux: $(VENV)/.created $(BPF_COMPILER) ## the program .venv/bin/flowstamp-linux
 # ZIG= builds the wheel for this machine's glibc, as on systems without zig.
 DIST := dist
 ZIG ?= --zig --compatibility manylinux_2_17
-release: $(VENV)/.created $(if $(ZIG),$(VENV)/.zig) web ## the release artifacts in dist/, each tried in a clean place
+release: export FLOWSTAMP_PAGE := needed
+release: web $(VENV)/.created $(if $(ZIG),$(VENV)/.zig) ## the release artifacts in dist/, each tried in a clean place
 	tools/release.sh $(DIST) $(ZIG)
 
 demo: build ## five flows join a link, in seconds

@@ -234,7 +234,7 @@ BAD_LINES = [
     pytest.param(["compare", "three.toml", "--protocols", "xcp,cubik"], "cubik", id="unknown protocol"),
     pytest.param(
         ["compare", "three.toml", "--protocols", "xcp,cubik"],
-        '"cubik" is not a protocol; there are ',
+        '"cubik" is not a protocol; did you mean "cubic"? there are ',
         id="known protocols",
     ),
     pytest.param(["compare", "three.toml", "--protocols", "reno+blue"], "blue", id="unknown queue"),

@@ -40,7 +40,7 @@ def test_run_prints_a_summary(flowstamp: Command, scenario: Path) -> None:
     assert done.stderr == ""
     for word in ["three: 2 s simulated, seed 1", "bottleneck", "20 Mbps", "long", "xcp"]:
         assert word in done.stdout
-    assert "bottleneck.router.initial_interval = 40ms" in done.stdout.splitlines()[-1]
+    assert done.stdout.splitlines()[-1] == "assumed: router initial_interval = 40ms on 2 links"
     assert names(scenario.parent) == ["three.toml"]
 
 
@@ -367,6 +367,12 @@ def test_help_is_plain(flowstamp: Command) -> None:
         if command:
             for option in ["--json", "--out"]:
                 assert option in done.stdout
+
+
+def test_without_a_subcommand_the_help_is_an_error(flowstamp: Command) -> None:
+    done = flowstamp()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == flowstamp("--help").stdout
 
 
 def test_version_is_quick(flowstamp: Command) -> None:

@@ -17,7 +17,7 @@ import pytest
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from flowstamp import plot
+from flowstamp import style
 from flowstamp.errors import ScenarioError
 from flowstamp.figures import FigureError, available, cli_figure, fct, load, pictures, read, report
 from flowstamp.figures import runner as runner_module
@@ -367,10 +367,10 @@ def test_no_two_runs_of_a_panel_have_one_colour_where_there_are_enough() -> None
         known = {run.name for run in figure.runs}
         for panel in figure.draw.panels:
             own = tuple(name for name in panel.runs if name in known)
-            if len(own) > len(plot.COLOURS):
+            if len(own) > len(style.COLOURS):
                 continue
             numbers = styles(figure, replace(panel, runs=own)).values()
-            assert len({number % len(plot.COLOURS) for number in numbers}) == len(own), (figure.id, panel.ylabel)
+            assert len({number % len(style.COLOURS) for number in numbers}) == len(own), (figure.id, panel.ylabel)
             seen += len(own)
     assert seen > 100
 

@@ -179,3 +179,22 @@ def test_the_wheel_has_what_the_package_looks_for() -> None:
     reached = {path.relative_to(ROOT) for pattern in included for path in ROOT.glob(pattern)}
     missing = [name for name in examples.files() if Path("python/flowstamp/examples/data") / name not in reached]
     assert not missing
+
+
+@pytest.mark.parametrize("rustup", ["exit 1", "touch installed"])
+def test_a_release_without_rust_for_the_browser_gets_it_or_stops_at_once(tmp_path: Path, rustup: str) -> None:
+    for name, does in (
+        ("rustc", f"[ -e installed ] && echo {tmp_path} || echo /nowhere"),
+        ("rustup", f'echo "$@" > asked; {rustup}'),
+        ("node", "exit 1"),  # so that nothing is built
+    ):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\ncd {tmp_path} && {does}\n")
+        program.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    make = ["make", "--no-print-directory", "release", f"VENV={tmp_path}/venv"]
+    done = subprocess.run(make, cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0].startswith("release: make web needs node")
+    assert not (tmp_path / "venv").exists()
+    assert (tmp_path / "asked").read_text() == "target add wasm32-unknown-unknown\n"

@@ -162,7 +162,11 @@ def test_trials_are_told_by_their_medians() -> None:
 def test_compare_of_a_lab_refuses_in_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "three.toml").write_text(SCENARIO)
     for file, arguments, wanted in (
-        (LABS / "pages.toml", ("--protocols", "rcp,cubik"), '"cubik" is not a protocol; there are '),
+        (
+            LABS / "pages.toml",
+            ("--protocols", "rcp,cubik"),
+            '"cubik" is not a protocol; did you mean "cubic"? there are ',
+        ),
         (LABS / "pages.toml", ("--protocols", "rcp,rcp"), '"rcp" appears twice'),
         (LABS / "pages.toml", ("--protocols", "rcp", "--set", "duration=5s"), "--set: is not for a lab"),
         (tmp_path / "three.toml", ("--protocols", "xcp", "--trials", "2"), "--trials: is for a lab's file"),

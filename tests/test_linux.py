@@ -54,6 +54,24 @@ def test_without_the_program_one_line_says_so(
     assert "make linux" in said or "for Linux" in said
 
 
+@pytest.mark.parametrize("command", ["host", "router", "lab"])
+def test_help_needs_no_program(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    for option in ("--help", "-h"):
+        assert run_command([command, option]) == 0
+        said = capsys.readouterr()
+        assert said.err == ""
+        assert f"Usage: flowstamp {command} <COMMAND>" in said.out
+        assert "make linux" in said.out or "for Linux" in said.out
+    # The program's own help says the same.
+    reference = (Path(__file__).parents[1] / "docs/reference/linux.md").read_text()
+    own = reference.split(f"## `flowstamp {command}`\n\n```text\n")[1].split("\nOptions:")[0]
+    assert linux.help_of(command) == own.replace("flowstamp-linux", "flowstamp")
+
+
 def test_a_program_that_is_not_there_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -103,10 +103,30 @@ def test_what_a_view_shows() -> None:
     console = Console(width=80, file=io.StringIO(), record=True)
     console.print(view.drawn(1.0))
     text = console.export_text()
+    assert "links" not in text
     assert "a.15" in text
     assert "a.16" not in text
     assert "and 4 more" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_view_of_many_links_shows_the_most_used() -> None:
+    """A fat tree has hundreds of links, and a terminal some 24 lines."""
+    from rich.console import Console
+
+    view = live.View("x", "1ms")
+    scenario = fs.fat_tree(4, rate="1Gbps", delay="1us").flows("sack", 40, pattern="random", size="1MB")
+    for sample in live.samples(scenario.probe(every="100us").start("1ms"), "1ms"):
+        for one in sample:
+            view.take(one)
+    console = Console(width=80, height=24, file=io.StringIO(), record=True)
+    console.print(view.drawn(0.001))
+    lines = console.export_text().splitlines()
+    assert len(lines) <= 24
+    used = [line.split() for line in lines if "->" in line]
+    assert len(used) == live.MOST_LINKS
+    assert all(float(row[1].rstrip("%")) > 0 for row in used)
+    assert any(line.endswith("links that are used less") for line in lines)
 
 
 # ---------------------------------------------------------------------------------------------------- notebooks

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from flowstamp import plot
+from flowstamp import plot, style
 from flowstamp.figures import Runner
 
 LINE = plot.Curve("a", np.array([1.0, 2.0]), np.array([3.0, 4.0]))
@@ -58,7 +58,7 @@ def test_a_line_of_one_point_can_be_seen() -> None:
     curves = [plot.Curve("one", np.array([30.0]), np.array([0.8])), LINE]
     axis = plot.Axis("x", markers=False)
     [ax] = plot.stack(plot.Stack("x", [plot.Panel("y", curves, axis=axis)])).axes
-    assert [line.get_marker() for line in ax.lines] == [plot.MARKERS[0], "None"]
+    assert [line.get_marker() for line in ax.lines] == [style.MARKERS[0], "None"]
 
 
 def test_averages_end_where_their_interval_ends() -> None:
@@ -70,7 +70,7 @@ def test_averages_end_where_their_interval_ends() -> None:
 @pytest.mark.parametrize(
     "labels", [["XCP"], ["XCP", "Reno, RED", "Reno, CSFQ", "Reno, REM", "Reno, AVQ"], ["x" * 40] * 3]
 )
-def test_a_title_stands_above_its_legend(labels: list[str]) -> None:
+def test_a_title_stands_above_or_beside_its_legend(labels: list[str]) -> None:
     curves = [plot.Curve(f"{label} {n}", LINE.x, LINE.y, style=n) for n, label in enumerate(labels)]
     figure = plot.stack(plot.Stack("x", [plot.Panel("y", curves, title="RTT 40, 50, ... 330 ms", legend=True)]))
     figure.draw_without_rendering()
@@ -78,7 +78,10 @@ def test_a_title_stands_above_its_legend(labels: list[str]) -> None:
     legend = ax.get_legend()
     assert legend is not None
     titles = [text for text in cast("list[Text]", ax.findobj(Text)) if text.get_text().startswith("RTT")]
-    assert [title.get_window_extent().y0 >= legend.get_window_extent().y1 for title in titles] == [True]
+    entries = [text.get_window_extent() for text in legend.get_texts()]
+    above = [title.get_window_extent().y0 >= legend.get_window_extent().y1 for title in titles]
+    beside = [title.get_window_extent().x1 + 20 < min(entry.x0 for entry in entries) for title in titles]
+    assert [one or other for one, other in zip(above, beside, strict=True)] == [True]
 
 
 def test_a_legend_has_at_most_eight_entries_and_published_values_have_one() -> None:
@@ -94,10 +97,10 @@ def test_a_legend_has_at_most_eight_entries_and_published_values_have_one() -> N
 
 
 def test_published_values_have_a_marker_of_their_own() -> None:
-    assert plot.PUBLISHED not in plot.MARKERS
+    assert style.PUBLISHED not in style.MARKERS
     curves = [plot.Curve(f"{n}", LINE.x, LINE.y, n, published=True) for n in range(3)]
     [ax] = plot.stack(plot.Stack("x", [plot.Panel("y", curves)])).axes
-    assert [line.get_marker() for line in ax.lines] == [plot.PUBLISHED] * 3
+    assert [line.get_marker() for line in ax.lines] == [style.PUBLISHED] * 3
     assert len({line.get_color() for line in ax.lines}) == 3
 
 
@@ -110,3 +113,30 @@ def test_a_panel_shows_bounds_and_what_became_of_its_claims() -> None:
     # A logarithmic axis has no place for a bound of zero.
     [ax] = plot.stack(plot.Stack("x", [plot.Panel("y", [LINE], yscale="log", bounds=[(0.0, 0.0)])])).axes
     assert len(ax.lines) == 1
+
+
+def test_a_full_legend_repeats_no_colour() -> None:
+    assert len(set(style.COLOURS)) == len(style.COLOURS) >= style.MOST_ENTRIES
+    curves = [plot.Curve(f"{n}", LINE.x, LINE.y, n) for n in range(style.MOST_ENTRIES)]
+    [ax] = plot.stack(plot.Stack("x", [plot.Panel("y", curves)])).axes
+    assert len({line.get_color() for line in ax.lines}) == style.MOST_ENTRIES
+
+
+@pytest.mark.parametrize(("low", "high"), [(20.5, 44.0), (0.011, 0.019), (1.0, 70.0), (1e-3, 1e3)])
+def test_a_logarithmic_axis_has_numbers(low: float, high: float) -> None:
+    curve = plot.Curve("a", np.array([low, high]), np.array([0.0, 1.0]))
+    figure = plot.stack(plot.Stack("x", [plot.Panel("y", [curve])], xscale="log", markers=False))
+    figure.draw_without_rendering()
+    [ax] = figure.axes
+    shown = [tick.label1.get_text() for tick in ax.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+    assert len([label for label in shown if label]) >= 2
+
+
+def test_a_heat_map_has_numbers_that_a_person_reads() -> None:
+    values = np.array([[163.0, 16_300.0], [1_630_000.0, 0.0]])
+    figure = plot.heatmap(values, ("x", ["1", "2"]), ("y", ["1", "2"]), "Mean queue (bytes)", "Mean queue of a")
+    figure.draw_without_rendering()
+    ax, bar = figure.axes
+    assert [text.get_text() for text in ax.texts] == ["163", "16.3k", "1.63M", "0"]
+    assert not any("e+" in tick.get_text() for tick in bar.get_yticklabels())
+    assert "1M" in [tick.get_text() for tick in bar.get_yticklabels()]

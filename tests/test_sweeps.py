@@ -373,11 +373,11 @@ def test_metrics_have_names_and_those_that_are_none_are_told_of(random: fs.Scena
     ]
     with pytest.raises(fs.ResultsError, match='"jain_index" is of several; give a name: other, xcp'):
         swept.values("jain_index", kind="group")
-    with pytest.raises(fs.ResultsError, match='no metric "speed"; there are rate_bps'):
+    with pytest.raises(fs.ResultsError, match='"speed" is not a metric; there are rate_bps'):
         swept.values("speed")
-    with pytest.raises(fs.ResultsError, match="names are bottleneck"):
+    with pytest.raises(fs.ResultsError, match='"uplink" is not a link; there are bottleneck'):
         swept.values("utilization", kind="link", name="uplink")
-    with pytest.raises(fs.ResultsError, match="no key"):
+    with pytest.raises(fs.ResultsError, match="is not a key"):
         swept.where("flows.count", 1)
     assert len(swept.where("flows.xcp.count", 2).results) == 1
 

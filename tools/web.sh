@@ -16,6 +16,8 @@ shrink=(--strip-debug --strip-producers -Oz --enable-bulk-memory --enable-multiv
 build() { "$cargo" build --locked --profile web --package flowstamp-wasm --target $wasm --target-dir "$PWD/target" "$@"; }
 
 skip() {
+  # A release without the page would be incomplete (`make release` sets this).
+  [ "${FLOWSTAMP_PAGE:-}" != needed ] || { echo "release: $*" >&2 && exit 1; }
   echo "skipped: $*"
   exit 0
 }
@@ -28,6 +30,7 @@ golden)
   node tools/wasm.mjs $module
   ;;
 page)
+  [ "${FLOWSTAMP_PAGE:-}" != needed ] || has_wasm || ! command -v rustup >/dev/null || rustup target add $wasm || true
   can_web || skip "make web needs $needs_web"
   set -x
   build --no-default-features

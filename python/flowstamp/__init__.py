@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from flowstamp import stability, theory
     from flowstamp._flowstamp import Table
+    from flowstamp.comparison import Comparison, compare
     from flowstamp.errors import (
         FlowstampError,
         OutputError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Comparison",
     "FlowstampError",
     "OutputError",
     "Results",
@@ -63,6 +65,7 @@ __all__ = [
     "Table",
     "TheoryError",
     "__version__",
+    "compare",
     "dumbbell",
     "fat_tree",
     "fct_slowdown",
@@ -90,6 +93,8 @@ _HOME = {
     "TheoryError": "errors",
     "Results": "results",
     "Table": "_flowstamp",
+    "Comparison": "comparison",
+    "compare": "comparison",
     "load_results": "results",
     "Scenario": "scenario",
     "dumbbell": "scenario",

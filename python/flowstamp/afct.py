@@ -125,7 +125,7 @@ def cells(row: Mapping[str, Any], names: Sequence[str]) -> tuple[list[str], list
     return times, [_cell(row["ideal_s"].get(key), None) for key in IDEALS]
 
 
-def draw(table: Mapping[str, list[dict[str, Any]]], names: list[str]) -> Figure:
+def draw(table: Mapping[str, list[dict[str, Any]]], names: list[str], title: str = "") -> Figure:
     """Draws completion time against flow size with one panel per group, on the axes of the RCP thesis."""
     import numpy as np
 
@@ -145,9 +145,9 @@ def draw(table: Mapping[str, list[dict[str, Any]]], names: list[str]) -> Figure:
             x = np.array([row["mean_packets"] for row in known], np.float64)
             y = np.array([row["ideal_s"][key] for row in known], np.float64)
             curves.append(plot.Curve(label, x, y, len(names) + number))
-        title = group if len(table) > 1 else ""
-        panels.append(plot.Panel("AFCT (s)", curves, title=title, yscale="log", legend=True))
-    return plot.stack(plot.Stack("Flow size (packets)", panels, xscale="log"))
+        what = f"Mean completion time of {group}, by flow size"
+        panels.append(plot.Panel("Mean time (s)", curves, title=what, yscale="log", legend=True))
+    return plot.stack(plot.Stack("Flow size (packets)", panels, xscale="log", title=title))
 
 
 def _finished(result: Results) -> Finished:

@@ -59,12 +59,13 @@ def delay_figure(runs: Results | Mapping[str, Results]) -> Figure:
                 shown += [(name, of_run[key]) for key in sizes if key[2] is None]
         lines = [plot.Curve(label, *_steps(*points), style) for style, (label, points) in enumerate(shown)]
         if lines:
-            title = group if len(groups) > 1 else ""
+            title = f"Packet delay of {group}"
             legend = any(line.label for line in lines)
             panels.append(plot.Panel("Share of packets", lines, title=title, ylim=(0, 1.02), legend=legend))
     if not panels:
         raise ResultsError("no data packet arrived after the warm-up; run longer")
-    return plot.stack(plot.Stack("Packet delay (ms)", panels, xscale="log", markers=False))
+    title = next(iter(named.values())).summary["name"]
+    return plot.stack(plot.Stack("Packet delay (ms)", panels, xscale="log", markers=False, title=title))
 
 
 def _steps(delays: Floats, shares: Floats) -> tuple[Floats, Floats]:

@@ -49,7 +49,7 @@ def scenario(shown: Scenario) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from flowstamp.plot import COLUMN_WIDTH_IN, STYLE
+    from flowstamp.style import COLUMN_WIDTH_IN, STYLE
 
     # The duration may be given only to `run`; the drawing does not depend on it.
     resolved = (shown if "duration" in shown.tree else shown.configure(duration="1s")).resolved()
@@ -87,7 +87,7 @@ def _flows(ax: Axes, network: Network, groups: Sequence[Mapping[str, Any]]) -> N
     from matplotlib.lines import Line2D
     from matplotlib.patches import FancyArrowPatch
 
-    from flowstamp.plot import COLOURS
+    from flowstamp.style import COLOURS
 
     handles = []
     for number, group in enumerate(groups[:MOST_GROUPS]):

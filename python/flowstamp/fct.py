@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowstamp.errors import ResultsError
+from flowstamp.names import nearest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,8 +107,10 @@ def slowdown_figure(
         ]
         label = "median" if percentile == 50 else f"{percentile}th percentile"
         legend = not panels and len(named) > 1
-        panels.append(plot.Panel(f"FCT slowdown,\n{label}", curves, yscale="log", legend=legend))
-    return plot.stack(plot.Stack("Flow size (bytes)", panels, xscale="log"))
+        title = f"Completion time over the ideal: {label}"
+        panels.append(plot.Panel("Slowdown", curves, title=title, yscale="log", legend=legend))
+    name = next(iter(named.values())).summary["name"]
+    return plot.stack(plot.Stack("Flow size (bytes)", panels, xscale="log", title=name))
 
 
 def _of_flows(results: Results, group: str | None) -> tuple[Any, Any]:
@@ -116,7 +119,7 @@ def _of_flows(results: Results, group: str | None) -> tuple[Any, Any]:
     if "ideal_fct_s" not in flows.column_names:
         raise ResultsError("the results have no ideal_fct_s; they are of an earlier version, run the scenario again")
     if group is not None and group not in results.groups:
-        raise ResultsError(f'group: "{group}" is not a group; there are {", ".join(results.groups)}')
+        raise ResultsError(f"group: {nearest(group, results.groups, 'is not a group')}")
     warmup_s = results.summary["warmup_s"]
     names = ("group", "size_bytes", "start_s", "fct_s", "ideal_fct_s")
     found = [

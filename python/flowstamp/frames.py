@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from flowstamp.errors import MissingPackageError
+from flowstamp.names import nearest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +26,8 @@ def column(table: Table, name: str) -> NDArray[np.float64] | list[Any]:
     """Returns a column: a float64 array with NaN where a value is missing, or a list if it has strings."""
     import numpy as np
 
+    if name not in table.column_names:
+        raise KeyError(nearest(name, table.column_names, "is not a column"))
     try:
         return np.frombuffer(table.numbers(name))
     except TypeError:

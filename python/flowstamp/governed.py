@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from flowstamp import _flowstamp
 from flowstamp.errors import ScenarioError, translated
+from flowstamp.names import Named
 from flowstamp.scenario import Scenario
 from flowstamp.simulation import Simulation
 
@@ -194,7 +195,7 @@ class Episode:
         until = min(self.steps * of.step_s, of.duration_s)
         self.simulation.run_until(_time(until))
         ended = until + of.step_s > of.duration_s * (1 + 1e-12)
-        return {**self._link(), **self._senders()}, ended
+        return Named({**self._link(), **self._senders()}), ended
 
     def _link(self) -> dict[str, float]:
         of = self.of

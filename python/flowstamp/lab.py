@@ -163,7 +163,8 @@ def draw(measured: Measured, simulated: Results) -> Figure:
         for _, of, metric in [entry for entry in one.series_names if entry[0] == kind and entry[2] == "goodput_bps"]:
             t, v = plot.averaged(*one.series(kind, of, metric), average_s)
             curves.append(plot.Curve(of, t, v / 1e6, len(curves)))
-        panels.append(plot.Panel("Throughput (Mb/s)", curves, title=name, ylim=(0, None), legend=True))
+        what = "each flow" if kind == "flow" else "each group of flows"
+        panels.append(plot.Panel("Mb/s", curves, title=f"{name}: throughput of {what}", ylim=(0, None), legend=True))
 
     panels += _together("Utilisation", both, "link", "utilization", 1.0, legend=True)
     panels += _queue(both)

@@ -10,13 +10,46 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from flowstamp.errors import FlowstampError
 
 PROGRAM = "flowstamp-linux"
 # Commands of the program that `flowstamp` also offers.
 COMMANDS = ("host", "router", "lab")
+HELP = {
+    "host": (
+        "Make TCP of this host, namespace or cgroup obey stamps",
+        {
+            "enable": "Register the congestion controls and attach the TCP option. Repeating it changes nothing",
+            "disable": "Remove links, pins and defaults. Connections continue with the kernel's own TCP",
+            "status": "Show what is enabled, and counts of what flows have met",
+        },
+    ),
+    "router": (
+        "Make an interface stamp the packets that it sends",
+        {
+            "attach": "Stamp the packets that an interface sends, until `detach`. "
+            "The program stays when the command ends",
+            "detach": "Stop stamping and remove everything that `attach` made",
+            "status": "Show the routers' interfaces and their laws' variables. "
+            "--metrics serves Prometheus until stopped",
+            "police": "Test whether heavy flows obey, and isolate those that do not",
+            "share": "Adapt the weights of an interface's classes, and the law's share of the link, until stopped",
+            "bench": "Measure the cost of a packet in ns, with BPF_PROG_RUN",
+            "laws": "List the laws that the kernel supports",
+        },
+    ),
+    "lab": (
+        "Run real applications over an emulated path between network namespaces",
+        {
+            "run": "Run a lab. Exit code 3: the machine was too busy, and the results mean nothing",
+            "scenario": "Print the simulator's scenario of the same network and flows",
+            "clean": "Remove what a killed lab has left behind",
+        },
+    ),
+}
+"""The commands' help, for machines without the program. A test compares it with docs/reference/linux.md."""
 
 
 class NotHereError(FlowstampError):
@@ -47,8 +80,22 @@ def required(command: str) -> str:
     return path
 
 
-def call(command: str, arguments: Sequence[str]) -> NoReturn:
-    """Replaces this process with a command of the program, which then owns terminal, signals and exit code."""
+def help_of(command: str) -> str:
+    """Returns the program's help for a command, without its options."""
+    about, subcommands = HELP[command]
+    width = max(map(len, subcommands))
+    lines = "".join(f"  {name:{width}}  {what}\n" for name, what in subcommands.items())
+    return f"{about}\n\nUsage: flowstamp {command} <COMMAND>\n\nCommands:\n{lines}"
+
+
+def call(command: str, arguments: Sequence[str]) -> None:
+    """Replaces this process with a command of the program, which then owns terminal, signals and exit code.
+
+    Without the program, prints the command's help if that is all that is asked.
+    """
+    if program() is None and {"-h", "--help"}.intersection(arguments[:1]):
+        sys.stdout.write(f"{help_of(command)}\nNone of these runs here: {missing()}.\n")
+        return
     path = required(command)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -28,6 +28,8 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 WIDTH = 40
 """Characters per history. A link has two histories of `LINK_WIDTH`, so that a row fits into 80 columns."""
 LINK_WIDTH = 14
+MOST_LINKS = 8
+"""Maximum number of links that the view shows: those with the highest recent utilisation."""
 MOST_FLOWS = 16
 """Maximum number of flows, and of groups, that the view shows."""
 
@@ -88,13 +90,10 @@ def watched(scenario: Scenario, *, title: str, seed: int | None, memory: str | N
     from rich.console import Console
     from rich.live import Live
 
-    resolved = scenario.resolved(memory=memory)
-    duration = resolved["duration"]
-    said = "flows" in scenario.tree.get("probes", {}) or any(key == "probes.flows" for key, _ in scenario.overrides)
-    many = any(group.get("web") or group.get("list") for group in resolved["flows"])
-    if not said and not many and sum(group["count"] for group in resolved["flows"]) <= MOST_FLOWS:
-        scenario = scenario.probe(flows=True)
-    simulation = scenario.start(seed=seed, memory=memory)
+    from flowstamp.fairness import sampled
+
+    duration = scenario.resolved(memory=memory)["duration"]
+    simulation = sampled(scenario, MOST_FLOWS, memory=memory).start(seed=seed, memory=memory)
     view = View(title, duration)
     # Explicit updates: Rich's refresh thread would also redraw an unchanged view.
     with Live(view.drawn(0.0), console=Console(stderr=True), auto_refresh=False, transient=True) as live:
@@ -131,18 +130,21 @@ class View:
         from rich.text import Text
 
         parts: list[RenderableType] = [Text(f"{self.title}: {now_s:.3f} of {self.duration}", style="bold")]
+        used = {name: self._mean(name) for kind, name in self._last if kind == "link"}
+        shown = sorted(used, key=lambda name: -used[name])[:MOST_LINKS] if len(used) > MOST_LINKS else list(used)
         links = [
             [
                 name,
                 text.percent(values.get("utilization", 0.0)),
-                self._line(kind, name, "utilization", 1.0, LINK_WIDTH),
+                self._line("link", name, "utilization", 1.0, LINK_WIDTH),
                 text.size(values.get("queue_bytes", 0.0)),
-                self._line(kind, name, "queue_bytes", 0.0, LINK_WIDTH),
+                self._line("link", name, "queue_bytes", 0.0, LINK_WIDTH),
             ]
-            for (kind, name), values in self._last.items()
-            if kind == "link"
+            for name, values in ((name, self._last["link", name]) for name in shown)
         ]
         parts.append(_plain(["link", "utilisation", "", "queue", ""], links))
+        if len(used) > len(shown):
+            parts.append(Text(f"and {len(used) - len(shown)} links that are used less"))
         for kind, header in (("group", "flows"), ("flow", "flow")):
             names = [name for of, name in self._last if of == kind]
             # All groups, and all flows, share one scale, so that heights are comparable.
@@ -160,6 +162,11 @@ class View:
             if len(names) > MOST_FLOWS:
                 parts.append(Text(f"and {len(names) - MOST_FLOWS} more"))
         return Group(*parts)
+
+    def _mean(self, link: str) -> float:
+        """Returns the link's mean utilisation over its history, so that the order of links changes slowly."""
+        history = self._history.get(("link", link, "utilization"), (0.0,))
+        return sum(history) / len(history)
 
     def _line(self, kind: str, name: str, metric: str, top: float, width: int) -> str:
         return sparkline(list(self._history.get((kind, name, metric), ()))[-width:], top, width)

@@ -13,6 +13,7 @@ import numpy as np
 
 from flowstamp import theory
 from flowstamp.errors import UsageError
+from flowstamp.names import nearest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +48,7 @@ METRICS: dict[str, tuple[str, int, Callable[[Floats], float]]] = {
 def check(metric: str) -> None:
     """Raises `UsageError` for an unknown metric."""
     if metric not in METRICS:
-        raise UsageError(f'--metric: "{metric}" is not a metric; there are {", ".join(METRICS)}')
+        raise UsageError(f"--metric: {nearest(metric, METRICS, 'is not a metric')}")
 
 
 def differences(results: Mapping[str, Results], metric: str) -> list[dict[str, Any]]:
@@ -118,9 +119,11 @@ def distributions(results: Mapping[str, Results]) -> Figure:
             kept = np.unique(np.linspace(0, times.size - 1, min(times.size, 1000)).astype(int))
             curves.append(plot.Curve(name, times[kept], share[kept], style))
         if any(curve.x.size for curve in curves):
-            title = group if len(some.groups) > 1 else ""
-            panels.append(plot.Panel("Share of flows", curves, title=title, legend=True))
-    return plot.stack(plot.Stack("Flow completion time (s)", panels, xscale="log", markers=False))
+            title = f"Completion times of {group}"
+            panels.append(plot.Panel("Share of flows", curves, title=title, ylim=(0, 1.02), legend=True))
+    return plot.stack(
+        plot.Stack("Flow completion time (s)", panels, xscale="log", markers=False, title=some.summary["name"])
+    )
 
 
 def text_of(row: Mapping[str, Any]) -> str:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Pictures of runs and of the papers' figures.
+"""Pictures of runs and of the papers' figures, in the style of `flowstamp.style`.
 
-All pictures share one style: the width of a paper's column, fonts that stay legible there, and the Okabe-Ito colours,
-which colour-blind readers can distinguish. Each curve has its own marker and line style, for grey prints. Drawing needs
-no TeX and no window system. Files contain no dates: the same numbers give the same bytes.
+Drawing needs no TeX and no window system. Files contain no dates: the same numbers give the same bytes.
 """
 
 from __future__ import annotations
@@ -11,61 +9,42 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
 from flowstamp.errors import FlowstampError
+from flowstamp.style import (
+    COLOURS,
+    COLUMN_WIDTH_IN,
+    LEGEND_ROW_PT,
+    LINES,
+    MARKERS,
+    MOST_ENTRIES,
+    PANEL_HEIGHT_IN,
+    PUBLISHED,
+    PUBLISHED_COLOURS,
+    ROW_CHARACTERS,
+    STYLE,
+    TITLE_CHARACTERS,
+    legend_columns,
+    plain,
+    powers,
+    short,
+)
 
 Floats = NDArray[np.float64]
 Scale = Literal["linear", "log", "symlog"]
-
-COLUMN_WIDTH_IN = 3.3  # one column of the ACM and IEEE two-column formats
-PANEL_HEIGHT_IN = 1.35
-
-# Okabe and Ito, Color Universal Design, without yellow, which is too pale for a line on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-# Twice as many markers as colours: when colours repeat, markers and line styles differ.
-MARKERS = ("o", "s", "^", "D", "v", "x", "+", "d", "<", ">", "p", "h", "P", "X")
-PUBLISHED = "*"
-"""The marker of published values, which nothing else has."""
-LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (1, 1)))
-
-STYLE: Any = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
-    "font.size": 7.0,
-    "axes.titlesize": 7.5,
-    "axes.labelsize": 7.0,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.5,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.labelsize": 6.5,
-    "ytick.labelsize": 6.5,
-    "lines.linewidth": 1.1,
-    "lines.markersize": 3.2,
-    "legend.fontsize": 6.5,
-    "legend.frameon": False,
-    "legend.handlelength": 1.8,
-    "text.usetex": False,
-    "pdf.fonttype": 42,  # embeds TrueType fonts, so that text in the PDF can be searched
-    "figure.dpi": 200,
-    "savefig.dpi": 200,
-}
 
 
 class PlotError(FlowstampError):
@@ -83,6 +62,7 @@ class Curve:
     half: Floats | None = None  # half width of each value's confidence interval
     published: bool = False  # published values: open stars above all curves
     computed: bool = False  # values that follow from a formula: short grey lines
+    thin: bool = False  # one of many: a thin line
 
 
 @dataclass(frozen=True)
@@ -123,11 +103,18 @@ class Stack:
     lines: bool = True  # False: markers only, for unordered items
     markers: bool = True  # False: lines only, for many samples over time
     vertical: Sequence[float] = field(default=())  # x values of thin vertical lines
+    title: str = ""
+    panel_height_in: float = PANEL_HEIGHT_IN
 
 
-def powers(low: float, high: float) -> LogLocator:
-    """Places the numbers of a logarithmic axis at powers of ten; below two decades, also at 2 and 5 times these."""
-    return LogLocator(subs=(1.0,) if high > 100 * low else (1.0, 2.0, 5.0))
+def blank(height_in: float, title: str = "") -> Figure:
+    """Returns an empty picture of a column's width, with a bold title above its `height_in`."""
+    lines = textwrap.wrap(title, TITLE_CHARACTERS)
+    figure = Figure(figsize=(COLUMN_WIDTH_IN, height_in + 0.14 * len(lines)), layout="constrained")
+    FigureCanvasAgg(figure)
+    if lines:
+        figure.suptitle("\n".join(lines), x=0.01, ha="left")
+    return figure
 
 
 def stack(spec: Stack) -> Figure:
@@ -137,9 +124,7 @@ def stack(spec: Stack) -> Figure:
         # Adjacent panels with the same x axis are labelled once, below the last of them.
         against = [panel.axis or shared for panel in spec.panels]
         ends = [n for n, axis in enumerate(against) if axis not in against[n + 1 : n + 2]]
-        height = PANEL_HEIGHT_IN * len(spec.panels) + 0.45 + 0.1 * len(ends)
-        figure = Figure(figsize=(COLUMN_WIDTH_IN, height), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = blank(spec.panel_height_in * len(spec.panels) + 0.45 + 0.1 * len(ends), spec.title)
         axes: list[Axes] = list(np.atleast_1d(figure.subplots(len(spec.panels), 1)))
         for number, (panel, ax) in enumerate(zip(spec.panels, axes, strict=True)):
             _panel(ax, panel, spec, against[number], legend=number == 0 if panel.legend is None else panel.legend)
@@ -181,8 +166,10 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
             _curve(ax, curve, label, colour, line=spec.lines, markers=axis.markers, clipped=clipped)
     columns = legend_columns(list(labels))
     if panel.title:
-        # The title is above the rows of the legend.
-        ax.set_title(panel.title, loc="left", pad=4.0 + (LEGEND_ROW_PT * -(-len(labels) // columns) if legend else 0.0))
+        # The title is beside the legend if both fit into a row, else above it.
+        rows = -(-len(labels) // columns) if legend else 0
+        beside = rows == 1 and len(panel.title) + sum(5 + len(label) for label in labels) <= ROW_CHARACTERS
+        ax.set_title(panel.title, loc="left", pad=4.0 + (0.0 if beside else LEGEND_ROW_PT * rows))
     _y_axis(ax, panel)
     if legend:
         # The legend is above the axes, so that it never covers a curve.
@@ -223,7 +210,7 @@ def _published(ax: Axes, curve: Curve, axis: Axis, label: str | None) -> None:
         curve.y[within],
         PUBLISHED,
         label=label,
-        color=COLOURS[curve.style % len(COLOURS) - 1],  # black first
+        color=PUBLISHED_COLOURS[curve.style % len(PUBLISHED_COLOURS)],
         fillstyle="none",
         markersize=6.5,
         zorder=5,
@@ -244,6 +231,7 @@ def _curve(ax: Axes, curve: Curve, label: str | None, colour: str, *, line: bool
         marker=MARKERS[n % len(MARKERS)] if markers or curve.x.size == 1 else None,
         linestyle=LINES[(n + 3 * (n // len(COLOURS))) % len(LINES)] if line else "none",
         clip_on=clipped,
+        linewidth=0.5 if curve.thin else None,
     )
 
 
@@ -251,7 +239,10 @@ def _y_axis(ax: Axes, panel: Panel) -> None:
     ax.set_ylabel(panel.ylabel)
     if panel.yscale == "symlog":
         ax.set_yscale("symlog", linthresh=panel.linthresh)
-    elif panel.yscale != "linear":
+    elif panel.yscale == "linear":
+        if max(map(abs, ax.get_ylim())) >= 1e4:
+            ax.yaxis.set_major_formatter(FuncFormatter(short))
+    else:
         ax.set_yscale(panel.yscale)
         ax.yaxis.set_major_locator(powers(*ax.get_ylim()))
         ax.yaxis.set_major_formatter(FuncFormatter(plain))
@@ -269,14 +260,10 @@ def heatmap(
     """Draws a matrix as coloured cells, first row at the bottom. `x` and `y` are axis labels with names of cells."""
     rows, columns = values.shape
     with mpl.rc_context({**STYLE, "axes.grid": False}):
-        height = min(8.0, max(1.2, 0.28 * rows) + 0.75)
-        figure = Figure(figsize=(COLUMN_WIDTH_IN, height), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = blank(min(8.0, max(1.2, 0.28 * rows) + 0.75), title)
         ax: Axes = figure.subplots()
         # Cividis also runs from dark to light in grey prints and for colour-blind readers.
         image = ax.imshow(values, origin="lower", aspect="auto", cmap="cividis")
-        if title:
-            ax.set_title(title, loc="left")
         for axis, (name, ticks) in ((ax.xaxis, x), (ax.yaxis, y)):
             axis.set_label_text(name)
             step = -(-len(ticks) // 12)
@@ -288,30 +275,11 @@ def heatmap(
                 if np.isfinite(value):
                     dark = value < (low + high) / 2
                     colour = "white" if dark else "black"
-                    ax.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=6.0, color=colour)
-        figure.colorbar(image, ax=ax, label=label)
+                    ax.text(column, row, short(float(value)), ha="center", va="center", fontsize=6.0, color=colour)
+        bar = figure.colorbar(image, ax=ax, label=label)
+        if np.nanmax(np.abs(values), initial=0.0) >= 1e4:
+            bar.formatter = FuncFormatter(short)
         return figure
-
-
-MOST_ENTRIES = 8  # maximum entries of a legend; further curves are grey
-LEGEND_ROW_PT = 10.5
-LEGEND_CHARACTERS = 62  # characters per legend row within the figure's width; a handle counts as five
-
-
-def legend_columns(labels: Sequence[str]) -> int:
-    """Returns how many legend columns fit side by side. Matplotlib fills a legend column by column."""
-    rows = 1
-    while rows < len(labels):
-        columns = [labels[first : first + rows] for first in range(0, len(labels), rows)]
-        if sum(5 + max(map(len, column)) for column in columns) <= LEGEND_CHARACTERS:
-            return len(columns)
-        rows += 1
-    return 1
-
-
-def plain(value: float, _: object = None) -> str:
-    """Formats a number of an axis."""
-    return f"{value:g}".replace("e+0", "e").replace("e-0", "e-")
 
 
 class RunLike(Protocol):
@@ -342,53 +310,85 @@ def series(run: RunLike, kind: str, name: str, metric: str) -> tuple[Floats, Flo
     return np.frombuffer(times, np.float64), np.frombuffer(values, np.float64)
 
 
-MOST_CURVES = 7  # maximum throughputs per panel: the number of colours
+MOST_CURVES = MOST_ENTRIES
+"""Maximum number of flows with a legend entry each. More flows share one entry for their group."""
+OVERVIEW_IN = 5.4
+"""Height of all panels of an overview, so that it can be read at once, and the least height of a panel."""
+LEAST_PANEL_IN = 0.62
 
 
 def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None, *, average_s: float = 0.0) -> Figure:
-    """Draws throughputs, utilisation and queue over time, for one run or several runs by name.
+    """Draws throughputs, fairness, utilisation and queue over time, for one run or several runs by name.
 
-    A run with up to seven sampled flows (`probes.flows`) shows each flow, any other run shows its groups. `link` is by
-    default the most used link of each run. `average_s` averages throughputs over so many seconds; several round trips
+    A run with sampled flows (`probes.flows`) shows each flow, any other run shows its groups. `link` is by default the
+    most used link of each run. `average_s` averages throughputs and fairness over so many seconds; several round trips
     hide single bursts. Raises `PlotError` if the run has no router link.
     """
+    from flowstamp import fairness
+    from flowstamp.results import Results
+
     named: Mapping[str, RunLike] = runs if isinstance(runs, Mapping) else {"": runs}
     rates: list[tuple[str, list[Curve]]] = []
-    utilisation: list[Curve] = []
-    queues: list[Curve] = []
+    fair, utilisation, queues = [], [], []
+    links: dict[str, None] = {}
     for number, (name, run) in enumerate(named.items()):
         summary = json.loads(run.summary_json())
-        rates.append((name, _throughputs(run, summary, average_s)))
+        what, curves = _throughputs(run, summary, average_s)
+        rates.append((f"{name}: {what}" if name else what.capitalize(), curves))
         where = link if link is not None else _busiest(summary)
         label = name or where
+        links[where] = None
+        t, jain = fairness.over_time(run if isinstance(run, Results) else Results(cast("Any", run)), average_s)
+        if np.isfinite(jain).any():
+            fair.append(Curve(label, t, jain, number))
         t, u = series(run, "link", where, "utilization")
         utilisation.append(Curve(label, t, u, number))
         t, q = series(run, "link", where, "queue_bytes")
         queues.append(Curve(label, t, q * 8e3 / summary["links"][where]["rate_bps"], number))
     several = len(named) > 1
-    # All throughput panels share one scale, so that heights are comparable.
+    # All throughput panels share one scale, so that heights are comparable, and one legend if it names the same.
     highest = max((float(curve.y.max()) for _, curves in rates for curve in curves if curve.y.size), default=0.0)
     ylim = (0.0, 1.05 * highest or None)
-    panels = [Panel("Throughput (Mb/s)", curves, title=name, ylim=ylim, legend=True) for name, curves in rates]
-    panels.append(Panel("Utilisation", utilisation, ylim=(0, 1.05), legend=several))
-    panels.append(Panel("Queue (ms)", queues, ylim=(0, None), legend=False))
-    return stack(Stack("Time (s)", panels, markers=False))
+    legends = [[curve.label for curve in curves] for _, curves in rates]
+    panels = [
+        Panel("Mb/s", curves, title=title, ylim=ylim, legend=number == 0 or legends[number] != legends[number - 1])
+        for number, (title, curves) in enumerate(rates)
+    ]
+    where = next(iter(links)) if len(links) == 1 else "the busiest link"
+    panels.append(Panel("Share", utilisation, title=f"Utilisation of {where}", ylim=(0, 1.05), legend=several))
+    panels.append(Panel("ms", queues, title=f"Queue at {where}", ylim=(0, None), legend=False))
+    if fair:
+        panels.append(Panel("Index", fair, title="Fairness of the active flows (Jain)", ylim=(0, 1.05), legend=False))
+    height = min(PANEL_HEIGHT_IN, max(LEAST_PANEL_IN, OVERVIEW_IN / len(panels)))
+    xlim, title = (0.0, summary["duration_s"]), summary["name"]
+    title = title[:1].upper() + title[1:]
+    return stack(Stack("Time (s)", panels, xlim=xlim, markers=False, title=title, panel_height_in=height))
 
 
-def _throughputs(run: RunLike, summary: Mapping[str, Any], average_s: float) -> list[Curve]:
-    flows = [f"{row['group']}.{row['index']}" for row in summary["flows"]]
-    if 0 < len(flows) <= MOST_CURVES:
-        curves = [_rate(run, "flow", name, n, average_s) for n, name in enumerate(flows)]
-        if all(curve.x.size for curve in curves):  # all flows were sampled
-            return curves
-    return [_rate(run, "group", name, n, average_s) for n, name in enumerate(summary["groups"])]
+def _throughputs(run: RunLike, summary: Mapping[str, Any], average_s: float) -> tuple[str, list[Curve]]:
+    """Returns what the curves are, and a curve for each flow if all are sampled, else for each group."""
+    groups = list(summary["groups"])
+    flows = [(row["group"], row["index"]) for row in summary["flows"]]
+    one = len(groups) == 1
+    curves = []
+    for number, (group, index) in enumerate(flows):
+        if len(flows) <= MOST_CURVES:
+            label, style = (f"flow {index + 1}" if one else f"{group} {index + 1}"), number
+        else:
+            label, style = group, groups.index(group)
+        t, v = _rate(run, "flow", f"{group}.{index}", average_s)
+        curves.append(Curve(label, t, v, style, thin=len(flows) > MOST_CURVES))
+    if curves and all(curve.x.size for curve in curves):
+        return "throughput of each flow", curves
+    curves = [Curve(name, *_rate(run, "group", name, average_s), n) for n, name in enumerate(groups)]
+    return "throughput of each group of flows", curves
 
 
-def _rate(run: RunLike, kind: str, name: str, style: int, average_s: float) -> Curve:
+def _rate(run: RunLike, kind: str, name: str, average_s: float) -> tuple[Floats, Floats]:
     t, v = series(run, kind, name, "goodput_bps")
     if average_s and t.size:
         t, v = averaged(t, v, average_s)
-    return Curve(name, t, v / 1e6, style)
+    return t, v / 1e6
 
 
 def _busiest(summary: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict, cast
 
 from flowstamp._flowstamp import Table
 from flowstamp.errors import ResultsError, translated
+from flowstamp.names import Named, nearest, spelled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -274,8 +275,8 @@ class Results:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """`summary.json` as a dictionary: links, groups, flows and totals."""
-        document: dict[str, Any] = json.loads(self._source.summary_json())
+        """`summary.json` as a dictionary: links, groups, flows and totals. It accepts "utilisation", too."""
+        document: dict[str, Any] = json.loads(self._source.summary_json(), object_hook=Named)
         return document
 
     @cached_property
@@ -338,7 +339,7 @@ class Results:
         """
         import numpy as np
 
-        times, values = self._source.series_points(kind, name, metric)
+        times, values = self.series_points(kind, name, metric)
         if not times:
             raise ResultsError(self._no_series(kind, name, metric))
         return np.frombuffer(times, np.float64), np.frombuffer(values, np.float64)
@@ -347,12 +348,11 @@ class Results:
         known = self.series_names
         of_kind = [entry for entry in known if entry[0] == kind]
         of_name = [entry for entry in of_kind if entry[1] == name]
-        wanted = f"no series {kind}/{name}/{metric}"
         if of_name:
-            return f"{wanted}; {kind} {name} has {', '.join(entry[2] for entry in of_name)}"
+            return nearest(metric, (entry[2] for entry in of_name), f"is not a series of {kind} {name}")
         if of_kind:
-            return f"{wanted}; of kind {kind} there are {', '.join(dict.fromkeys(entry[1] for entry in of_kind))}"
-        return f"{wanted}; sampled were {', '.join(dict.fromkeys(entry[0] for entry in known)) or 'none'} (see probes)"
+            return nearest(name, dict.fromkeys(entry[1] for entry in of_kind), f"is not a {kind} with series")
+        return nearest(kind, dict.fromkeys(entry[0] for entry in known), "is not a kind with series (see probes)")
 
     def summary_json(self, *, pretty: bool = False) -> str:
         """Returns the summary as JSON text; `pretty` indents it as in the file."""
@@ -364,7 +364,7 @@ class Results:
 
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
         """Returns times and values of one series as float64 buffers; both are empty if it was not sampled."""
-        return self._source.series_points(kind, name, metric)
+        return self._source.series_points(kind, name, spelled(metric))
 
     def plot(self, link: str | None = None) -> Figure:
         """Draws throughputs, utilisation and queue over time for `link`, by default the busiest one."""

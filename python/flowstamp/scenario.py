@@ -19,9 +19,10 @@ from inspect import Parameter
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
-from flowstamp import _flowstamp, keys, machine
+from flowstamp import _flowstamp, keys, machine, text
 from flowstamp.errors import ScenarioError, ScenarioWarning, one_line, translated
 from flowstamp.keys import LinkRate, Spec
+from flowstamp.names import nearest
 
 if TYPE_CHECKING:
     from flowstamp.results import Results
@@ -74,6 +75,10 @@ def _spelled_out(kind: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @wraps(function)
         def checked(*args: P.args, **given: P.kwargs) -> R:
+            known = [name for name in signature.parameters if name != "self"]
+            unknown = [key for key in given if key not in known]
+            if unknown:
+                raise TypeError(f"{function.__name__}: {nearest(unknown[0], known, 'is not an argument')}")
             signature.bind(*args, **given)
             return function(*args, **given)
 
@@ -280,7 +285,7 @@ class Scenario:
     def _warn(self, results: Results) -> None:
         """Issues the run's warnings as `ScenarioWarning`, attributed to the caller of `run`."""
         for line in results.summary.get("warnings", ()):
-            warnings.warn(f"{self.source}: {line}", ScenarioWarning, stacklevel=3)
+            warnings.warn(f"{self.source}: {text.rounded(line)}", ScenarioWarning, stacklevel=3)
 
     def _source(self, memory: str | None) -> _flowstamp.Source:
         text, written_in = self._text()

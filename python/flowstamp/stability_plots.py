@@ -9,19 +9,17 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MultipleLocator, NullFormatter
 from numpy.typing import NDArray
 
-from flowstamp.plot import (
+from flowstamp.plot import Floats, blank
+from flowstamp.style import (
     COLOURS,
-    COLUMN_WIDTH_IN,
     LINES,
     MARKERS,
     PANEL_HEIGHT_IN,
     STYLE,
-    Floats,
     legend_columns,
     plain,
     powers,
@@ -66,8 +64,7 @@ def region(
     has alphas, betas, and whether packets came to rest with these gains.
     """
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(COLUMN_WIDTH_IN, 2.4), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = blank(2.4, "Stable gains")
         ax: Axes = figure.subplots()
         if inside.max() > 0.0:
             ax.contourf(alphas, betas, inside, levels=[0.0, np.inf], colors=["#cfe6f5"])
@@ -104,8 +101,7 @@ def settling(
 ) -> Figure:
     """Draws settling times in RTTs, of shape (betas, alphas; NaN is white), and the border of the linear loop."""
     with mpl.rc_context({**STYLE, "axes.grid": False}):
-        figure = Figure(figsize=(COLUMN_WIDTH_IN, 2.4), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = blank(2.4, "Settling time by gains")
         ax: Axes = figure.subplots()
         there = times[np.isfinite(times) & (times > 0)]
         low, high = (float(there.min()), float(there.max())) if there.size else (1.0, 10.0)
@@ -139,8 +135,7 @@ def phase_portrait(paths: Sequence[tuple[Floats, Floats]], labels: Sequence[str]
         top = max(top, 1.1 * float(queue[away[-1] + 1 if away.size else 0 :].max(initial=0.0)))
     swings = top > 0.005
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(COLUMN_WIDTH_IN, 4.2 if swings else 2.4), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = blank(4.2 if swings else 2.4, "From each start to equilibrium")
         panels: list[Axes] = list(np.atleast_1d(figure.subplots(1 + swings, 1)))
         for ax in panels:
             for number, ((rate, queue), label) in enumerate(zip(paths, labels, strict=True)):
@@ -162,8 +157,7 @@ def phase_portrait(paths: Sequence[tuple[Floats, Floats]], labels: Sequence[str]
 def bode(omega: Floats, gain: Floats, phase_deg: Floats, margins: Sequence[tuple[float, str]]) -> Figure:
     """Draws gain and phase over the angular frequency in rad/s, with a labelled line at each margin."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(COLUMN_WIDTH_IN, 2 * PANEL_HEIGHT_IN + 0.6), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = blank(2 * PANEL_HEIGHT_IN + 0.6, "Gain and phase of the open loop")
         upper, lower = figure.subplots(2, 1, sharex=True)
         upper.plot(omega, gain, color=COLOURS[0])
         upper.axhline(1.0, color="#999999", linewidth=0.5)
@@ -190,8 +184,7 @@ def bode(omega: Floats, gain: Floats, phase_deg: Floats, margins: Sequence[tuple
 def nyquist(response: NDArray[np.complex128], name: str) -> Figure:
     """Draws a response in the complex plane near -1; the branch of negative frequencies is dashed."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(COLUMN_WIDTH_IN, 2.6), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = blank(2.6, "The open loop in the complex plane")
         ax: Axes = figure.subplots()
         turn = np.exp(1j * np.linspace(0.0, 2.0 * np.pi, 200))
         ax.plot(turn.real, turn.imag, color="#999999", linewidth=0.5)
@@ -210,8 +203,7 @@ def nyquist(response: NDArray[np.complex128], name: str) -> Figure:
 def network(seconds: Floats, rates: Mapping[str, Floats], queues: Mapping[str, Floats]) -> Figure:
     """Draws the rates of flows by route in Mb/s, and below the queueing delays by link in ms."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(COLUMN_WIDTH_IN, 3.6), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = blank(3.6, "Rates of flows and queues of links")
         upper, lower = figure.subplots(2, 1, sharex=True)
         for ax, curves, label in ((upper, rates, "Rate of a flow (Mb/s)"), (lower, queues, "Queue (ms)")):
             for number, (name, values) in enumerate(curves.items()):

@@ -15,10 +15,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowstamp import _flowstamp, executors, machine
+from flowstamp import _flowstamp, executors, machine, text
 from flowstamp.errors import MissingPackageError, ResultsError, ResultsWarning, ScenarioError, translated
 from flowstamp.executors import Job
 from flowstamp.files import check_folder
+from flowstamp.names import nearest, spelled
 from flowstamp.overview import value as value_of
 from flowstamp.points import Column, Points, key
 from flowstamp.progress import watching
@@ -168,7 +169,7 @@ class Sweep:
         import numpy as np
 
         kind, name = self._of(metric, kind, name)
-        wanted = (kind, name, metric)
+        wanted = (kind, name, spelled(metric))
         found = ({row[:3]: row[3] for row in _metrics(results)} for results in self.results)
         return np.array([row.get(wanted, np.nan) for row in found])
 
@@ -177,13 +178,14 @@ class Sweep:
             raise ResultsError(f'kind: "{kind}" is none; it must be link, group or total')
         known = dict.fromkeys(row[:3] for results in self.results for row in _metrics(results))
         fits = [row for row in known if (kind is None or row[0] == kind) and (name is None or row[1] == name)]
-        of = [(k, n) for k, n, m in fits if m == metric]
+        of = [(k, n) for k, n, m in fits if m == spelled(metric)]
+        if not of and fits:
+            of_what = " ".join(part for part in (kind, name) if part)
+            why = f"is not a metric of {of_what}" if of_what else "is not a metric"
+            raise ResultsError(nearest(metric, dict.fromkeys(row[2] for row in fits), why))
         if not of:
-            where = "".join(f" {part}" for part in (kind, name) if part)
-            metrics = ", ".join(dict.fromkeys(row[2] for row in fits))
-            names = ", ".join(dict.fromkeys(row[1] for row in known if kind in (None, row[0]) and row[1]))
-            have = f"there are {metrics}" if metrics else f"the names are {names}"
-            raise ResultsError(f'no metric "{metric}"{f" of{where}" if where else ""}; {have}')
+            names = dict.fromkeys(row[1] for row in known if kind in (None, row[0]) and row[1])
+            raise ResultsError(nearest(name or "", names, f"is not a {kind or 'name'}"))
         of = [one for one in of if one[0] == of[0][0]]
         if len(of) > 1 and of[0][0] == "link":
             use = {link: sum(results.links[link]["utilization"] for results in self.results) for _, link in of}
@@ -222,7 +224,8 @@ class Sweep:
             runs[place] += 1
         with np.errstate(invalid="ignore"):
             mean = total / runs
-        return plot.heatmap(mean, (x, columns), (y, rows), metric, name or kind)
+        label = text.metric(metric)
+        return plot.heatmap(mean, (x, columns), (y, rows), label, f"{label} of {name}" if name else label)
 
     def _two(self, x: str | None, y: str | None) -> tuple[str, str]:
         """Chooses the two keys of a heatmap."""
@@ -288,7 +291,8 @@ class Sweep:
         scale: plot.Scale = "log" if numbers and low > 0 and high >= 20 * low else "linear"
         # Up to eight values, the ticks show the values as the user wrote them.
         written = sorted(ticks.items()) if len(ticks) <= 8 else []
-        panel = plot.Panel(f"{name or kind} {metric}", drawn, legend=len(drawn) > 1)
+        label = text.metric(metric)
+        panel = plot.Panel(label, drawn, title=f"{label} of {name}" if name else label, legend=len(drawn) > 1)
         return plot.stack(plot.Stack(x if written else column, [panel], xscale=scale, xticks=written))
 
     def where(self, key: str, *values: object) -> Sweep:
@@ -302,7 +306,7 @@ class Sweep:
 
     def _known(self, key: str) -> str:
         if key not in self.keys:
-            raise ResultsError(f'no key "{key}"; there are {", ".join(self.keys)}')
+            raise ResultsError(nearest(key, self.keys, "is not a key"))
         return key
 
     def _varied(self) -> list[str]:

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any
+
+from flowstamp.names import spelled
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -21,8 +24,9 @@ def size(count: float) -> str:
 
 
 def _scaled(value: float, unit: str) -> str:
-    factor, prefix = next(((f, p) for f, p in _PREFIXES if abs(value) >= f), (1.0, ""))
-    return f"{value / factor:.4g} {prefix}{unit}"
+    factor, prefix = next(((f, p) for f, p in _PREFIXES if abs(value) >= 0.99995 * f), (1.0, ""))
+    # A person rounds less than a twentieth of a byte, or of a bit per second, to zero.
+    return f"{value / factor if abs(value) >= 0.05 else 0:.4g} {prefix}{unit}"
 
 
 def size_bin(least: float, next_least: float) -> str:
@@ -35,18 +39,37 @@ def size_bin(least: float, next_least: float) -> str:
 def seconds(value: float) -> str:
     """Formats seconds: "80 ms"."""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if abs(value) >= factor:
+        if abs(value) >= 0.99995 * factor:
             return f"{value / factor:.4g} {unit}"
     return f"{value / 1e-9:.4g} ns" if value else "0 s"
 
 
+_EXACT = re.compile(r"\b(\d{5,})(ps|ns|us|ms)\b")
+_SECONDS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3}
+
+
+def rounded(line: str) -> str:
+    """Rounds the exact times in the engine's messages: "23333333333ps" becomes "23.33ms"."""
+    return _EXACT.sub(lambda time: seconds(int(time[1]) * _SECONDS[time[2]]).replace(" ", ""), line)
+
+
 def percent(share: float) -> str:
-    """Formats a share: "98.31%". Values that would round to 0% or 100%, but are not, get more digits."""
+    """Formats a share: "98.31%". A share that is not zero, but would round to it, is "<0.01%"."""
     value = 100 * share
-    digits = 2
-    while digits < 6 and (0 < abs(value) < 10.0**-digits or 0 < abs(100 - value) < 10.0**-digits):
-        digits += 1
-    return f"{value:.{digits}f}%"
+    return "<0.01%" if 0 < value < 0.005 else f"{value:.2f}%"
+
+
+UNITS = {"_bytes": "bytes", "_bps": "bit/s", "_s": "s"}
+WORDS = {"utilization": "utilisation", "jain_index": "Jain's index"}
+"""Metrics whose names in words are not their own."""
+
+
+def metric(name: str) -> str:
+    """Returns a metric's name in words: "mean_queue_bytes" becomes "Mean queue (bytes)"."""
+    name = spelled(name)
+    unit = next((unit for unit in UNITS if name.endswith(unit)), "")
+    words = WORDS.get(name, name.removesuffix(unit).replace("_", " ").replace(".", " "))
+    return f"{words[:1].upper()}{words[1:]}" + (f" ({UNITS[unit]})" if unit else "")
 
 
 def maybe(value: float | None, digits: int = 4) -> str:

@@ -228,6 +228,11 @@ class RateLimited:
     mean_queue_bytes: float
     utilization: float
 
+    @property
+    def utilisation(self) -> float:
+        """The same as `utilization`."""
+        return self.utilization
+
 
 def rate_limited(arrivals_s: ArrayLike, sizes_bytes: ArrayLike, flow_rate: str, capacity: str) -> RateLimited:
     """Simulates flows that each send at `flow_rate` into a fluid FIFO queue (section 3.3). Arrivals must be sorted."""

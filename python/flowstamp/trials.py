@@ -22,6 +22,7 @@ import numpy as np
 
 from flowstamp import lab
 from flowstamp.errors import FlowstampError, ScenarioError, UsageError
+from flowstamp.names import nearest
 from flowstamp.paired import percentile
 from flowstamp.scenario import laws, router_of
 
@@ -51,8 +52,8 @@ def check(protocols: Sequence[str]) -> None:
     for name in protocols:
         if not _hosts_law(name):
             known = laws()
-            there = ", ".join(dict.fromkeys([*known["senders"], *filter(_hosts_law, known["routers"])]))
-            raise UsageError(f'--protocols: "{name}" is not a protocol; there are {there}')
+            there = dict.fromkeys([*known["senders"], *filter(_hosts_law, known["routers"])])
+            raise UsageError(f"--protocols: {nearest(name, there, 'is not a protocol')}")
     twice = next((name for name in protocols if protocols.count(name) > 1), None)
     if twice:
         raise UsageError(f'--protocols: "{twice}" appears twice')
@@ -222,7 +223,8 @@ def draw(rows: Mapping[str, Sequence[Tree]]) -> Figure | None:
                 share = np.arange(1, times.size + 1) / times.size
                 curves.append(plot.Curve(name, times, share, style))
         if curves:
-            panels.append(plot.Panel(f"Share of {group}", curves, ylim=(0, 1), legend=True))
+            title = f"Download times of {group}"
+            panels.append(plot.Panel("Share", curves, title=title, ylim=(0, 1.02), legend=True))
     return plot.stack(plot.Stack("Time of a download (s)", panels, xlim=(0, None), markers=False)) if panels else None
 
 

@@ -2,15 +2,17 @@
 """The command `flowstamp`: its subcommands, options and exit codes.
 
 Standard output carries only the results, and with `--json` only one document. Progress and messages go to standard
-error. Exit codes: 0 success; 1 a claim does not hold; 2 invalid input or an output error, with a one-line message;
-130 interrupted.
+error. Exit codes: 0 success; 1 a claim does not hold; 2 invalid input or an output error, with a one-line message, or
+the help if there is no subcommand; 130 interrupted.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
 from importlib import import_module
 from typing import Annotated
 
@@ -22,6 +24,8 @@ from flowstamp.errors import FlowstampError, ResultsWarning, ScenarioWarning, on
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+COMPLETION = "_FLOWSTAMP_COMPLETE"
+"""The environment variable by which a shell asks for completions."""
 
 
 def _version(value: bool) -> None:
@@ -67,6 +71,11 @@ def _app(wanted: Iterable[str]) -> typer.Typer:
 
 def run_command(arguments: Sequence[str]) -> int:
     """Runs the command with these arguments and returns its exit code. Reports every expected error in one line."""
+    if not arguments and COMPLETION not in os.environ:
+        # A script that forgets the subcommand must not go on: the help is an error message here.
+        with redirect_stdout(sys.stderr):
+            run_command(["--help"])
+        return EXIT_BAD_INPUT
     try:
         with warnings.catch_warnings():
             for kind in (ScenarioWarning, ResultsWarning):

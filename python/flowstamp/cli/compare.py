@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -15,19 +13,14 @@ from flowstamp.cli.options import Executor, Json, Memory, OutHere, ScenarioFile,
 from flowstamp.errors import UsageError
 
 if TYPE_CHECKING:
-    from flowstamp.results import Results
-    from flowstamp.scenario import Scenario
-
-    Confidences = dict[str, dict[str, dict[str, Any]]]
-    """By group and protocol, the confidence of mean completion times (`afct.confidence`)."""
+    from flowstamp.comparison import Comparison
 
 
 class _Compared(NamedTuple):
     """Results of all protocols, and the files written."""
 
-    results: dict[str, Results]
+    results: Comparison
     times: dict[str, list[dict[str, Any]]]
-    known: Confidences
     differences: list[dict[str, Any]]
     written: list[Path]
 
@@ -35,7 +28,11 @@ class _Compared(NamedTuple):
         return {
             "protocols": {name: result.summary for name, result in self.results.items()},
             "afct": self.times,
-            "confidence": self.known,
+            "confidence": self.results.confidence,
+            "fairness": {
+                name: {group: vars(one) for group, one in groups.items()}
+                for name, groups in self.results.fairness().items()
+            },
             "paired": self.differences,
             "files": [str(path) for path in self.written],
         }
@@ -128,9 +125,10 @@ def compare(
 
     All flows get the protocol's sender law, and all links its router law or none. Cells get a router law that needs
     no capacity (XCP-b for XCP), unless the scenario says what capacity they are told. Queues stay the same, unless
-    --protocols names one, as in reno+red. A table shows the most important results; --all shows all. The folder gets
-    compare.pdf and compare.png, and the distributions of packet delays in delays.pdf and delays.png. It also gets a
-    folder with the run of each protocol.
+    --protocols names one, as in reno+red. DCTCP needs marks: its drop-tail queues become step queues, and over pi2 or
+    dualpi2 its packets are L4S. Jain's index is measured while all flows of a group are active. A table shows the most
+    important results; --all shows all. The folder gets compare.pdf and compare.png, and the distributions of packet
+    delays in delays.pdf and delays.png. It also gets a folder with the run of each protocol.
 
     With random flows (`web`), a line for each protocol says whether the 95% intervals of mean completion times are as
     narrow as --confidence asks, over all flows and by size. The intervals are from batch means after warm-up. --all
@@ -149,21 +147,28 @@ def compare(
     if not protocols:
         raise UsageError("--protocols is missing; write for example --protocols xcp,reno+red")
     names = [name.strip() for name in protocols.split(",") if name.strip()]
-    from flowstamp import compare as comparison
+    from flowstamp import comparison
     from flowstamp import trials as labs
     from flowstamp.files import check_folder
-    from flowstamp.sweeps import run_many
+    from flowstamp.progress import Meter
 
     if labs.is_lab(scenario):
         return _lab_trials(scenario, names, sets, trials or 3, out, seed, as_json)
     _check(scenario, trials, executor, metric)
     loaded = load(scenario, sets)
-    scenarios = comparison.variants(loaded, names, memory=memory)
     check_folder(out)
-    run = partial(run_many, seed=seed, memory=memory, executor=executor)
-    longest_s = comparison.longest(loaded, max_duration)
-    results, known = _until_confident(scenario.name, scenarios, run, confidence / 100, longest_s)
-    compared = _compared(results, known, metric, out)
+    with Meter(scenario.name) as meter:
+        found = comparison.compare(
+            loaded,
+            names,
+            seed=seed,
+            confidence=confidence,
+            max_duration=max_duration,
+            memory=memory,
+            executor=executor,
+            progress=meter,
+        )
+    compared = _compared(found, metric, out)
     document(compared.as_json()) if as_json else _tell(compared, metric, out, everything=everything)
     return 0
 
@@ -178,69 +183,48 @@ def _check(scenario: Path, trials: int | None, executor: str, metric: str) -> No
         paired.check(metric)
 
 
-def _until_confident(
-    title: str,
-    scenarios: dict[str, Scenario],
-    run: Callable[..., list[Results]],
-    within: float,
-    longest_s: float,
-) -> tuple[dict[str, Results], Confidences]:
-    """Runs all protocols, and doubles the duration until the confidence is reached or the duration is `longest_s`."""
-    from flowstamp import afct
-    from flowstamp.progress import Meter
-
-    while True:
-        with Meter(title) as meter:
-            results = dict(zip(scenarios, run(list(scenarios.values()), progress=meter), strict=True))
-        known = afct.confidence(results, within)
-        duration_s = next(iter(results.values())).summary["duration_s"]
-        if duration_s >= longest_s or all(row["reached"] for group in known.values() for row in group.values()):
-            return results, known
-        duration = f"{min(2 * duration_s, longest_s)!r}s"
-        scenarios = {name: one.set("duration", duration) for name, one in scenarios.items()}
-
-
-def _compared(results: dict[str, Results], known: Confidences, metric: str, out: Path) -> _Compared:
+def _compared(found: Comparison, metric: str, out: Path) -> _Compared:
     from flowstamp import afct, paired
 
-    times = afct.by_size(results)
-    written = _write(results, times, out)
-    differences = paired.differences(results, metric) if metric else []
-    return _Compared(results, times, known, differences, written)
+    times = afct.by_size(found)
+    written = _write(found, times, out)
+    differences = paired.differences(found, metric) if metric else []
+    return _Compared(found, times, differences, written)
 
 
 def _tell(compared: _Compared, metric: str, out: Path, *, everything: bool) -> None:
     """Prints the comparison as text."""
-    from flowstamp import afct, paired
-    from flowstamp import compare as comparison
+    from flowstamp import afct, comparison, paired
 
     say(comparison.table(compared.results, compared.times, everything=everything))
     say("")
+    for line in comparison.notes(compared.results):
+        say(line)
     for row in compared.differences:
         say(paired.text_of(row))
     if metric:
         several = "--metric compares two protocols or more, by flows that arrive at random or by a list\n"
         say("" if compared.differences else several)
     for group in compared.times:
-        say(afct.confidence_text(group, compared.known[group]))
+        say(afct.confidence_text(group, compared.results.confidence[group]))
         say("")
     say_written(path for path in compared.written if path.parent == out)
     say(f"wrote {', '.join(str(out / name) for name in compared.results)}")
 
 
-def _write(results: dict[str, Results], times: dict[str, list[dict[str, Any]]], out: Path) -> list[Path]:
+def _write(results: Comparison, times: dict[str, list[dict[str, Any]]], out: Path) -> list[Path]:
     """Writes a folder for each protocol, and pictures that compare them."""
     from flowstamp import afct, paired, plot
     from flowstamp.delays import delay_figure
 
+    some = next(iter(results.values()))
     written = [path for name, result in results.items() for path in result.write(out / name)]
-    written += plot.save(plot.overview(results), out / "compare")
+    written += plot.save(results.plot(), out / "compare")
     if any(group.get("packet_delay_s") for result in results.values() for group in result.groups.values()):
         written += plot.save(delay_figure(results), out / "delays")
     if times:
-        written += plot.save(afct.draw(times, list(results)), out / "afct")
+        written += plot.save(afct.draw(times, list(results), some.summary["name"]), out / "afct")
         written += plot.save(paired.distributions(results), out / "cdf")
-    some = next(iter(results.values()))
     if any(key in some.manifest["scenario"] for key in ("leaf_spine", "fat_tree")) and any(
         one["fct_slowdown"] for result in results.values() for one in result.groups.values()
     ):

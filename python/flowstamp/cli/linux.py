@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 import typer
 
 AS_IT_IS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -26,7 +24,7 @@ def lab(context: typer.Context) -> None:
     _linux("lab", context)
 
 
-def _linux(command: str, context: typer.Context) -> NoReturn:
+def _linux(command: str, context: typer.Context) -> None:
     from flowstamp import linux
 
     linux.call(command, context.args)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from flowstamp.results import Results
     from flowstamp.scenario import Scenario
 
+MOST_ASSUMED = 3
+"""Maximum number of assumed keys in the summary; summary.json has all."""
+
 
 def run(
     scenario: ScenarioFile,
@@ -72,8 +75,11 @@ def run(
             text = f'{text.removesuffix("}").rstrip()},\n  "files": {files}\n}}'
         say(text)
     else:
-        assumed = _assumed(results.summary.get("assumed", {}))
-        say(_summary(results) + (f"\nassumed: {assumed}" if assumed else ""))
+        say(_summary(results))
+        if assumed := _assumed(results.summary.get("assumed", {})):
+            say(f"assumed: {assumed}")
+        if any(results.groups[group]["jain_index"] is not None for group in _staggered(results)):
+            say("Jain: over each flow's own time, since not all start together (see flowstamp compare)")
         say_written(written)
     return 0
 
@@ -97,20 +103,26 @@ def _streamed(scenario: Scenario, seed: int | None, memory: str | None) -> Resul
 
 
 def _assumed(assumed: dict[str, str]) -> str:
-    """Formats the defaults that the engine assumed. With many, it shows the commonest value over the links."""
+    """Formats the defaults that the engine assumed as one short line, with the commonest value over all links."""
     from flowstamp import text
 
     of: dict[str, list[str]] = {}
     for key, value in assumed.items():
-        of.setdefault(key.rpartition(".router.")[2] if ".router." in key else key, []).append(value)
-    if len(assumed) <= text.MOST_LINKS:
-        return ", ".join(f"{key} = {value}" for key, value in assumed.items())
+        _, laws, name = key.partition(".router.")
+        of.setdefault(f"{laws.strip('.')} {name}" if laws else key, []).append(text.rounded(value))
     told = []
     for key, values in of.items():
         most = max(values, key=values.count)
-        others = f" (others of {len(set(values))} values)" if len(set(values)) > 1 else ""
-        told.append(f"{key} = {most}" + (f" on {values.count(most)} links{others}" if len(values) > 1 else ""))
-    return ", ".join(told)
+        where = f" on {'most of ' if len(set(values)) > 1 else ''}{len(values)} links" if len(values) > 1 else ""
+        told.append(f"{key} = {most}{where}")
+    more = f" and {len(told) - MOST_ASSUMED} more" if len(told) > MOST_ASSUMED else ""
+    return ", ".join(told[:MOST_ASSUMED]) + more
+
+
+def _staggered(results: Results) -> list[str]:
+    """Returns the groups whose flows start at different times: their Jain index is over each flow's own time."""
+    groups = results.manifest.get("scenario", {}).get("flows", ())
+    return [one["name"] for one in groups if isinstance(one.get("start"), list) or one.get("every", "0s") != "0s"]
 
 
 def _summary(results: Results) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowstamp.figures import appendix_f, fct
+from flowstamp.names import spelled
 
 Floats = NDArray[np.float64]
 
@@ -310,7 +311,7 @@ class Expression:
 
         `constants` are names of numbers. With `vector`, the result is an array that selects points.
         """
-        self.text = " ".join(text.split())
+        self.text = spelled(" ".join(text.split()))
         self.vector = vector
         if len(self.text) > MOST_CHARACTERS:
             raise ExpressionError(f"longer than {MOST_CHARACTERS} characters; split the claim")

@@ -17,6 +17,7 @@ from flowstamp.figures.measures import MANY, Floats, RunSet, kept
 from flowstamp.figures.spec import Axis, Draw, FigureSpec, PanelSpec, ends
 from flowstamp.figures.tables import FigureError
 from flowstamp.figures.verdicts import Given, Verdict
+from flowstamp.style import COLOURS
 
 MARKED = 100
 """Maximum points of a computed curve that is drawn with markers."""
@@ -36,13 +37,14 @@ def draw(given: Given) -> Any:
             legend=has_legend(spec.draw, n),
             axis=_axis(given, spec.draw.of(panel)),
             bounds=bounds(claims),
-            corner=corner(claims, of_a_run=spec.simulated),
+            corner=corner(claims, of_a_run=bool(spec.simulated)),
         )
         for n, (panel, claims) in enumerate((panel, claims_of(spec, panel, verdicts)) for panel in spec.draw.panels)
     ]
     per_figure = spec.draw.x == "figure"
     ticks = [(float(n), reuse.figure) for n, reuse in enumerate(spec.reuse)] if per_figure else []
-    return plot.stack(plot.Stack(spec.draw.xlabel, panels, xticks=ticks, lines=not per_figure))
+    title = f"{spec.id}: {spec.title}"
+    return plot.stack(plot.Stack(spec.draw.xlabel, panels, xticks=ticks, lines=not per_figure, title=title))
 
 
 def claims_of(spec: FigureSpec, panel: PanelSpec, verdicts: Sequence[Verdict]) -> dict[Verdict, bool]:
@@ -249,7 +251,7 @@ def styles(spec: FigureSpec, panel: PanelSpec) -> dict[str, int]:
     """
     names = [run.name for run in spec.runs]
     styles = {name: names.index(name) for name in panel.runs}
-    colours = len(plot.COLOURS)
+    colours = len(COLOURS)
     if len(styles) > colours:
         return styles
     free = [colour for colour in range(colours) if all(style % colours != colour for style in styles.values())]
