@@ -81,12 +81,12 @@ CASES = {
 
 TEXT = """## What VCP's paper leaves open
 
-Made by `python tools/vcp.py` at commit {commit}: utilisation, mean queue in per cent of the buffer, packets dropped
-both ways, and Jain's index of the forward flows, on the set-ups of the paper's figures 3, 4, 5, 7 and 13, for what
-may bound the [additive increase](../models/vcp.md). *A tenth* is equation 8 with at most a tenth of the window in a
-round trip, *paper* equations 6 and 8 without limiters, *table* equation 8 with the limiter that the authors' code
-computes and does not use, *base 100 ms* that code's scale. *Code* is all of that code's constants, with its table.
-Figures V3 to V13 have *code*, and *paper* as a curve.
+Made by `python tools/vcp.py` at commit {commit}. Each cell has utilisation, mean queue in per cent of the buffer,
+packets dropped both ways, and Jain's index of the forward flows. The set-ups are those of the paper's figures 3, 4,
+5, 7 and 13, and the columns what may bound the [additive increase](../models/vcp.md). *A tenth* is equation 8 with
+at most a tenth of the window in a round trip, *paper* equations 6 and 8 without limiters, *table* equation 8 with
+the limiter that the authors' code computes and does not use, *base 100 ms* that code's scale. *Code* is all of that
+code's constants, with its table. Figures V3 to V13 have *code*, and *paper* as a curve.
 
 {rows}
 
