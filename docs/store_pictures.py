@@ -16,10 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import math
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,8 +29,10 @@ from pictures import Pictures, digest
 
 from flowstamp.figures import available, read
 from flowstamp.figures.kept import KEPT
-from flowstamp.figures.memory import Form, Memory, rounded
+from flowstamp.figures.memory import Form, Memory
 
+TOLERANCE = 1e-3
+"""How far a run's value may be from the accepted one. Some accepted values have four digits only."""
 DECIMALS = 2
 """Of a coordinate in points: a hundredth is less than a pixel on any screen."""
 
@@ -57,9 +60,16 @@ def form_of(row: Mapping[str, Any], memory: Memory) -> Form | None:
     for form in reversed(get_args(Form)):
         known = memory.claims(row["figure"], form)
         common = known.keys() & row.get("claims", {}).keys()
-        if common and all(known[claim].values[:1] == (rounded(row["claims"][claim][0]),) for claim in common):
+        if common and all(same(known[claim].values, row["claims"][claim][0]) for claim in common):
             return form
     return None
+
+
+def same(accepted: Sequence[float | None], value: float | None) -> bool:
+    """Whether a run gave the value that is accepted of the first seed."""
+    if not accepted or accepted[0] is None or value is None:
+        return bool(accepted) and accepted[0] == value
+    return math.isclose(accepted[0], value, rel_tol=TOLERANCE, abs_tol=TOLERANCE * TOLERANCE)
 
 
 def svg(pdf: Path) -> bytes:
