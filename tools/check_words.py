@@ -48,7 +48,7 @@ BANNED = {
     r"(?i)\bthere may be\b": "say who allows it: 'at most N flows are tracked'",
     r"(?i)\bwithout effect\b": "remove it, or say what to do instead",
     r"(?i)\bhow (?:full|soon|they came|it came)\b": "use the noun: 'utilisation', 'time to converge', 'history'",
-    r"(?i)\bhas each\b": "write 'each ... has'",
+    r"(?i)\bhas each its\b": "write 'each ... has'",
     r"(?i)\bwhence\b|\blest\b|\bthereof\b|\bthereby\b": "use a plain word",
     r"(?i)\bas long as the run goes\b|\bstands on standard\b": "write 'during the run', 'on standard error'",
 }
@@ -76,7 +76,7 @@ COMMENT_MARK = re.compile(r"(?m)^[ \t]*(?://[/!]?|/?\*+(?!\*)|#+)[ \t]?|[ \t]*\*
 BOUNDARY = re.compile(
     r"""(?<=[.!?:])["')*]*\s+(?=[A-Z`"'(*\[_\d])|(?<=;)\s"""  # the end of a sentence
     r"|\n\s*\n|\n[ \t]*(?:[-*]|\d+\.)[ \t]|\n(?=[ \t]*[#|])|\||\\n"  # a paragraph, an item, a heading, a cell
-    r"|\n(?=[ \t]*\w+:\s|[ \t]{4}|\w+ {2,}\S)| / "  # an argument, a table, a deviation
+    r"|\n(?=[ \t]*\w+:\s|[ \t]{4}|[^\n]*\S {2,}\S)| / "  # an argument, a table, a deviation
 )
 
 

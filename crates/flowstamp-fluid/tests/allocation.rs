@@ -12,7 +12,7 @@ use std::cell::Cell;
 struct Counting;
 
 thread_local! {
-    // Of each thread, as the test runner's own allocates when it likes.
+    // Counted for each thread, because the test runner's own thread allocates at any time.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 

@@ -1,10 +1,10 @@
-//! XCP-b's router with a fluid for packets: figure 4's bound, whose it is, and how soon a link is full.
+//! XCP-b's router with a fluid for packets: figure 4's bound, its author, and the time to fill a link.
 
 use flowstamp_fluid::control::blind::{BlindLink, Seen, Senders};
 use flowstamp_laws::xcp::blind::Detection;
 use proptest::prelude::*;
 
-/// A queue at rest of a byte: figure 4 has none.
+/// An equilibrium queue of one byte: figure 4 has none.
 const NONE: f64 = 1e-9;
 
 const LINK: BlindLink = BlindLink {
@@ -73,8 +73,9 @@ fn with_smaller_gains_it_is_not() {
     assert!(peak > 5.0 - 0.3 + 0.5 && after > 2.0, "{peak} after {after}");
 }
 
-/// Figure 4 has what an interval's least queue says to senders in the interval after. Here it is said in that interval, and obeyed an RTT later: the queue of rates is twice
-/// as long. Windows are what bounds it, which grow by `chi Qmax` in an RTT however long the queue is.
+/// Figure 4 has what an interval's least queue says to senders in the interval after. Here the router announces it in
+/// that interval, and senders obey an RTT later: the queue of rates is twice as long. Windows are what bounds it, which
+/// grow by `chi Qmax` in an RTT however long the queue is.
 #[test]
 fn it_is_a_bound_for_windows_and_not_for_rates() {
     for parts in [16, 64] {
@@ -95,7 +96,8 @@ fn an_under_used_link_has_chi_q_max_more_in_each_interval() {
         let steps = link.steps(120).unwrap();
         let chi = 1.0 / (5.0 - 0.4 - 0.2263);
         let grows: Vec<f64> = (4..70).map(|rtt| used(&steps, rtt + 1) - used(&steps, rtt)).collect();
-        // What is shuffled is taken a little sooner than given while rates grow. Windows that do come in bursts, whose short queues are a longer RTT.
+        // While rates grow, shuffled traffic is taken a little sooner than given. Windows that do come in bursts, whose
+        // short queues are a longer RTT.
         let off = |by: f64| (by / (chi * 0.05) - 1.0).abs();
         assert!(off(grows.iter().sum::<f64>() / 66.0) < 0.02, "{senders:?}: {grows:?}");
         assert!(senders == Senders::Windows || grows.iter().all(|by| off(*by) < 5e-3), "{grows:?}");

@@ -15,7 +15,7 @@ use std::f64::consts::{E, FRAC_PI_4, SQRT_2, TAU};
 use std::ops::ControlFlow;
 
 /// Branch `k` of Lambert's function, the roots of `w e^w = z`: those of `s + a e^(-s T) = 0` are `W_k(-a T) / T`. By Halley's iteration (Corless et al. 1996,
-/// section 5). None at zero but for branch 0.
+/// section 5). None at zero except for branch 0.
 fn lambert_w(k: i32, z: Complex64) -> Option<Complex64> {
     if z == Complex64::ZERO {
         return (k == 0).then_some(Complex64::ZERO);
@@ -207,7 +207,7 @@ impl System<2> for Dip {
 }
 
 proptest! {
-    /// What is below zero and back within a step is seen, unless it is no deeper than the guard's third derivative takes it from the parabola
+    /// A dip below zero within a step is seen, unless it is shallower than the third-derivative error of the parabola
     /// through the step's ends and middle.
     #[test]
     fn unseen_dips_are_small(c in 0.3..0.7f64, depth in -11.0..-3.0f64, k in -1.0..1.0f64) {
@@ -268,7 +268,7 @@ fn bode_and_nyquist_of_the_thesis() {
         [2, 0, 0, 2]
     );
     assert!((1..40).all(|i| unstable(0.05 * f64::from(i), 0.6) > 0));
-    // Of poles on the axis those at zero are passed by, and no others.
+    // The path passes by the poles at zero, and no other poles on the axis.
     assert_eq!(OpenLoop::new(&[1.0], &[1.0, 0.0, 1.0], 1.0).unwrap().encirclements(), None);
     // The phase has no jumps, and starts from -pi.
     let points = OpenLoop::of_gains(0.4, 0.226, 1.0).unwrap().points(1e-4, 1e2, 20_000);
@@ -292,13 +292,14 @@ proptest! {
         prop_assert_eq!(loops.roots_right_of(0.0).unwrap().len() as u32, loops.unstable_roots(0.0).unwrap());
     }
 
-    /// What is linear dies or grows as its first root says.
+    /// A linear loop decays or grows as its first root says.
     #[test]
     fn time_and_frequency_agree(alpha in 0.05..1.5, beta in 0.01..0.6) {
         let system = Switched { alpha, beta, floor: false, error: 0.0 };
         let roots = OpenLoop::of_gains(alpha, beta, 1.0).unwrap().roots_right_of(-2.0).unwrap();
         let first = roots[0];
-        // What dies sooner ends in rounding before it is measured, and two roots of nearly one rate are told apart later than that.
+        // Faster decay ends in rounding errors before it is measured. Two roots of nearly equal rates separate later
+        // than that.
         let next = roots.iter().find(|root| root.re < first.re - 1e-9);
         prop_assume!(first.re > -0.1 && next.is_none_or(|next| next.re < first.re - 0.15));
         let mut solution = Solution::new(system, [0.1, 0.0], 1.0 / 32.0).unwrap();
@@ -315,7 +316,8 @@ proptest! {
             ControlFlow::Continue(())
         }).unwrap();
         let growth = (peaks[1] / peaks[0]).ln() / (late - early);
-        // What else there was has died by exp(-0.15 * 60) against the first when the first peak is taken, which is late - early away from the second.
+        // The other roots have decayed by exp(-0.15 * 60) against the first when the first peak is taken, which is late
+        // - early away from the second.
         prop_assert!((growth - first.re).abs() < 1e-4, "{growth} for {first}");
     }
 }
@@ -337,8 +339,8 @@ fn the_switched_system_of_the_thesis() {
     assert!(!switched(1.22, 0.6).settles());
 }
 
-/// What dies and what grows near the border differ by how fast: after 1500 round trips an eighth of the step changes a peak by no more than
-/// 2e-4 of it, so that the border is where it is to three digits.
+/// Near the border, decay and growth are slow. After 1500 round trips an eighth of the step changes a peak by at most
+/// 2e-4 of it, so the border is exact to three digits.
 #[test]
 fn steps_of_a_thirty_second_do() {
     let peak = |step: f64| {
@@ -357,8 +359,9 @@ fn steps_of_a_thirty_second_do() {
     assert!((coarse / fine - 1.0).abs() < 2e-4, "{coarse} and {fine}");
 }
 
-/// With an empty queue cut out, what is solved is continuous and has kinks, which come round an RTT later within a step: the error falls with the second
-/// power of the step at least, in the mean over five halvings, as where in a step they fall is another matter each time.
+/// Without an empty queue, the solution is continuous and has kinks, which recur an RTT later within a step. The error
+/// falls at least with the second power of the step. This is a mean over five halvings, because the kinks fall
+/// elsewhere in each step.
 #[test]
 fn with_switches_the_second_order_is_seen() {
     for (alpha, beta) in [(0.5, 0.5), (0.9, 0.6), (0.1, 1.0)] {
@@ -422,7 +425,7 @@ fn by_euler(alpha: f64, beta: f64, buffer: f64, start: [f64; 2], steps: usize, e
     found
 }
 
-/// What Euler's method is off from ours falls as its step does, to little.
+/// The difference between Euler's method and ours falls with its step, to a small value.
 #[test]
 fn a_full_buffer_is_eulers() {
     for (alpha, beta) in [(0.5, 0.5), (0.5, 0.4), (1.0, 0.2)] {
@@ -505,12 +508,12 @@ fn rcp_is_the_same_from_all_starts_of_appendix_e() {
     }
 }
 
-/// What packets say of their RTT.
+/// The RTT that packets state.
 #[derive(Clone, Copy, PartialEq)]
 enum Says {
     /// Propagation alone.
     Path,
-    /// What waits at the router, too (equation 5.3).
+    /// The router's queue, too (equation 5.3).
     Queue,
 }
 
@@ -569,7 +572,7 @@ fn off<const N: usize>(
     [10, 40, 160].map(|parts| of(parts).iter().zip(&theory).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max))
 }
 
-/// Of the first order: a quarter of the interval, a quarter of the error.
+/// First order: a quarter of the interval, a quarter of the error.
 fn first_order(errors: [f64; 3]) -> bool {
     errors[1] < errors[0] / 3.0 && errors[2] < errors[1] / 3.0
 }

@@ -44,7 +44,7 @@ fn off<const N: usize>(system: impl System<N>, start: [f64; N], root: Complex64,
     x.windows(3).map(|w| (w[2] - fall * turn * w[1] + fall * fall * w[0]).abs() / scale).fold(0.0, f64::max)
 }
 
-/// What may be left of other roots where their part has fallen by e^-10 beside the first's: that in each of `1 + 2 + 1` times x.
+/// Bound of the other roots' part once it has fallen by e^-10 beside the first's: that in each of `1 + 2 + 1` times x.
 const LEFT: f64 = 4.0 * 4.54e-5;
 
 #[test]
@@ -97,7 +97,7 @@ proptest! {
             prop_assert!((a.phase - b.phase).abs() < 1e-6);
             let [a, b] = [&one, &several].map(OpenLoop::margins);
             prop_assert!((a.phase.unwrap() - b.phase.unwrap()).abs() < 1e-6);
-            // What evens rates out has roots of its own where RTTs differ by whatever: they die.
+            // If RTTs differ, the equalisation of rates has its own roots: they decay.
             if phase_margin(alpha, beta).unwrap().abs() > 1e-6 {
                 prop_assert_eq!(one.unstable_roots(0.0), several.unstable_roots(0.0));
             }

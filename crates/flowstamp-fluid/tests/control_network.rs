@@ -1,4 +1,5 @@
-//! Models of several links and several RTTs: against closed forms at rest, against those of one link, against the laws.
+//! Models of several links and several RTTs: compared with closed forms in equilibrium, with models of one link, and
+//! with the laws.
 
 use flowstamp_fluid::control::delay::{Past, Solution, System, Trouble};
 use flowstamp_fluid::control::models::{self, Miaimd};
@@ -123,7 +124,7 @@ fn xcp_leaves_of_a_link_what_its_shuffling_holds_back() {
 struct Seen {
     flows: u32,
     rtt_s: f64,
-    /// Of each flow in an interval.
+    /// For each flow in an interval.
     packets: u32,
 }
 
@@ -135,7 +136,8 @@ fn interval(groups: &[Seen]) -> f64 {
     groups.iter().map(|g| f64::from(g.flows) * g.rtt_s).sum::<f64>() / count
 }
 
-/// What XCP's router gives one flow of each group in an interval, bytes/s, and the aggregate that it says, after intervals of just this traffic and queue.
+/// The feedback of XCP's router for one flow of each group in an interval, bytes/s, and its aggregate, after intervals
+/// of just this traffic and queue.
 fn routed(capacity: f64, gains: (f64, f64, f64), queue: f64, groups: &[Seen]) -> (Vec<f64>, f64) {
     let d = interval(groups);
     let params = Params {
@@ -259,7 +261,7 @@ fn apart<const N: usize>(a: &[[f64; N]], b: &[[f64; N]]) -> f64 {
     a.as_flattened().iter().zip(b.as_flattened()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-/// Of the first order: a quarter of the interval, a quarter of the error.
+/// First order: a quarter of the interval, a quarter of the error.
 fn first_order(errors: [f64; 3]) -> bool {
     errors[1] < errors[0] / 3.0 && errors[2] < errors[1] / 3.0
 }
@@ -267,8 +269,9 @@ fn first_order(errors: [f64; 3]) -> bool {
 /// XCP's router every so often, and a flow of half and one of one and a half mean RTTs, which obey it so much later: queue and rates in
 /// capacities and mean RTTs, at multiples of half of one. Before zero all is as it is then.
 ///
-/// The law decides once in the RTT that packets say. So that it decides `parts` times as often they say so much less, and its gains are those of the
-/// same slopes: what an interval is to bring is a part, and `Q / d` is as many times what it is.
+/// The law decides once in the RTT that packets say. The router decides `parts` times as often, and each decision is
+/// smaller by that factor, with gains of the same slopes: an interval brings one part, and `Q / d` is as many times
+/// what it is.
 fn xcp_by_parts((alpha, beta, gamma): (f64, f64, f64), start: [f64; 2], parts: u32) -> Vec<[f64; 3]> {
     let (rtts, d, capacity, many) = ([0.05, 0.15], 0.1, 4e10, f64::from(parts));
     let interval = d / many;
@@ -468,7 +471,7 @@ fn by_euler(gains: (f64, f64), rtts: [f64; 2], start: [f64; 3], h: f64, end: f64
     found
 }
 
-/// What Euler's method is off from ours falls as its step does, to little.
+/// The difference between Euler's method and ours falls with its step, to a small value.
 #[test]
 fn xcps_rates_at_zero_are_eulers() {
     // From eight times the fair rates, with a queue that takes all of one's, and with gains that are stable for no RTTs.
@@ -497,7 +500,8 @@ fn xcps_rates_at_zero_are_eulers() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever the network and the gains, stable or not: queues and rates are not below zero, RCP's rates within their links', and switches are told apart.
+    /// For any network and gains, stable or not: queues and rates are not below zero, RCP's rates are within their
+    /// links', and switches are told apart.
     #[test]
     fn queues_and_rates_are_not_below_zero(
         second in 0.2..2.0f64,

@@ -1,4 +1,5 @@
-//! What is proved of the switched system, against its solution in time; its border, against the table that runs' hints are by.
+//! Proofs about the switched system, against its solution in time; its border, against the table that runs' hints are
+//! by.
 
 use flowstamp_fluid::control::delay::Solution;
 use flowstamp_fluid::control::models::Switched;
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 
 #[test]
 fn the_papers_gains_are_proved() {
-    // XCP's own; RCP's, the thesis's chapters 3 and 4, 5.2 and 5.3: outside of the linear region but for the first.
+    // XCP's own; RCP's, the thesis's chapters 3 and 4, 5.2 and 5.3: outside of the linear region, except the first.
     for (alpha, beta) in [(0.4, 0.226), (0.4, 0.5), (0.1, 1.0), (0.8, 0.55), (0.8, 0.6)] {
         assert!(proof(alpha, beta).is_some(), "{alpha}, {beta}");
     }
@@ -37,7 +38,7 @@ fn sides(proof: &Proof, alpha: f64, beta: f64) -> (f64, f64) {
     // The longest that it is seen, to an empty queue.
     let end = (0..states.len()).rev().find(|i| states[*i][1] == 0.0).expect("it empties");
     let queue = |i: usize| if i < end { states[i][1] } else { 0.0 };
-    // What is left of what was before: x without the queue from the start on.
+    // The part that remains from before: x without the queue from the start on.
     let mut rest: Vec<f64> = states[..=start].iter().map(|x| x[0]).collect();
     while rest.len() <= end {
         let i = rest.len() - 1;
@@ -103,7 +104,7 @@ fn what_is_proved_is_most_of_what_is_stable() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Of gains all over the region, also near its border.
+    /// Gains from the whole region, also near its border.
     #[test]
     fn what_is_proved_dies(beta in 0.02f64..3.0, part in 0.02f64..1.05) {
         let alpha = part * switched_alpha(beta).unwrap();

@@ -1,4 +1,4 @@
-//! What must hold of the ideal servers on every input, and a second, slower account of each to agree with.
+//! Properties of the ideal servers on every input, and a second, slower implementation of each.
 
 use flowstamp_fluid::servers::{Discipline, Flow, ServerError, completions, rate_limited, sojourns};
 use flowstamp_laws::Rate;
@@ -153,7 +153,7 @@ proptest! {
 
     #[test]
     fn ps_ends_in_the_order_of_virtual_finish(flows in flows()) {
-        // Of two flows that overlap, what the later one has received trails by what the earlier one had when it came.
+        // If two flows overlap, the later one trails by the bytes that the earlier one had received when it came.
         let done = completions(Discipline::Ps, &flows, UNIT).expect("valid");
         let slack = ROUNDING * done.iter().copied().fold(1.0, f64::max);
         for (i, a) in flows.iter().enumerate() {
@@ -168,7 +168,7 @@ proptest! {
 
     #[test]
     fn fb_ends_by_size_among_those_that_meet(flows in flows()) {
-        // Whoever is smaller and there has received no more than any larger one before it ends.
+        // A smaller flow that is present has received no more than any larger one before it ends.
         let done = completions(Discipline::Fb, &flows, UNIT).expect("valid");
         let slack = ROUNDING * done.iter().copied().fold(1.0, f64::max);
         for (i, a) in flows.iter().enumerate() {

@@ -87,7 +87,7 @@ fn a_link_that_is_not_the_tightest_has_no_say() {
     let links = [(100.0, vec![0, 1]), (1000.0, vec![0, 2])];
     let w = windows(0.25, 1.0, &[10.0; 3], &links, None, &[4000.0]).expect("windows");
     assert!((w[0] / w[1] - 1.0).abs() < 1e-6, "{w:?}");
-    // At rest kappa w (1 - 1 / rho) = alpha, with rho of the flow's own tightest link.
+    // In equilibrium kappa w (1 - 1 / rho) = alpha, with rho of the flow's own tightest link.
     for (flow, rho) in [(1, (w[0] + w[1]) / 100.0), (2, (w[0] + w[2]) / 1000.0)] {
         assert!((0.25 * w[flow] * (1.0 - 1.0 / rho) - 1.0).abs() < 1e-6, "{w:?}");
     }

@@ -1,4 +1,4 @@
-//! What ties density, distribution, quantile and moments of one law together.
+//! Relations between density, distribution, quantile and moments of one law.
 
 use flowstamp_fluid::sizes::{SizeDistribution, SizeError};
 use proptest::prelude::*;

@@ -71,7 +71,7 @@ fn the_response_meets_both_of_its_points() {
     assert!((response.loss_rate(1000.0) / (0.078 / 1000.0_f64.powf(1.2)) - 1.0).abs() < 0.02);
 }
 
-/// What the law is for: one loss in 1/p packets leaves a mean window of 0.12 / p^0.835 (section 5).
+/// The purpose of the law: one loss in 1/p packets leaves a mean window of 0.12 / p^0.835 (section 5).
 #[test]
 fn the_mean_window_is_that_of_the_response_function() {
     for p in [1e-3, 1e-4, 1e-5, 1e-6_f64] {
@@ -122,7 +122,7 @@ fn the_window_does_not_grow_in_recovery_nor_beyond_what_is_used() {
     assert_eq!(HighSpeed::traits(&Params::default()).recovery, Recovery::Sack);
 }
 
-/// What may happen to a flow.
+/// Possible events of a flow.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Acks(u32),

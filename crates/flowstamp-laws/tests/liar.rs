@@ -1,4 +1,4 @@
-//! What liars say, and what they make of what they are told.
+//! The headers of liars, and their reaction to feedback.
 
 use flowstamp_laws::liar::{Hears, Params, Sender};
 use flowstamp_laws::rcp;
@@ -74,7 +74,8 @@ fn codes() {
     assert_eq!(window(Hears::Nothing), 10.0);
 }
 
-/// What packets say: 20 s and one packet in flight is an X of 20 s, in both of XCP's headers, as far as these have room.
+/// Values in packets: 20 s and one packet in flight is an X of 20 s, in both of XCP's headers, as far as these have
+/// room.
 #[test]
 fn packets_say_what_is_set() {
     let lies = Params { rtt: Some(Time::from_secs(15)), window: Some(1.0), ..Params::default() };
@@ -94,7 +95,7 @@ fn packets_say_what_is_set() {
     assert_eq!(liar.stamp(Time::ZERO, RTT).0[..2], honest.stamp(Time::ZERO, RTT).0[..2]);
 }
 
-/// With a pace of its own it goes by nothing else, but for what it may have in flight.
+/// With its own pace it follows nothing else, except its limit of bytes in flight.
 #[test]
 fn a_pace_is_kept() {
     let pace = Some(Rate::from_mbps(8.0));

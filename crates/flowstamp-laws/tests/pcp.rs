@@ -15,7 +15,7 @@ const ESTIMATION: usize = 0;
 const CONTROL: usize = 1;
 const T: Time = Time::from_millis(50);
 
-/// What a sender that wants all there is asks for.
+/// The request of a sender that wants the whole capacity.
 const ALL: f64 = 1e15;
 
 fn params() -> Params {
@@ -176,7 +176,7 @@ fn increases_go_by_the_inverse_square_of_throughput() {
         r.on_timer(CONTROL, view(0));
         r
     };
-    // What is taken is the same of all (eq. 9): y = 15 kB / 50 ms; BTS / N_p = 0.1 1000 bytes.
+    // The router takes the same share from all (eq. 9): y = 15 kB / 50 ms; BTS / N_p = 0.1 1000 bytes.
     let given = |stamp: Stamp| leave(&mut decided(), 1000, &stamp, 0) + 100.0;
     let one = given(flow(10.0, 0.05));
     close(given(flow(5.0, 0.05)), 4.0 * one);
@@ -417,7 +417,7 @@ fn use_it_or_lose_it() {
     law.on_ack(&at(300, 3, false));
     assert_eq!(law.cwnd(), 6000.0);
     assert_eq!(law.bits() & B2, B2, "it wants no more");
-    // Nothing but what is acknowledged: at least a packet.
+    // Only acknowledged bytes: at least a packet.
     law.on_ack(&at(400, 1, false));
     law.on_ack(&at(500, 0, false));
     assert_eq!(law.cwnd(), 1000.0);
@@ -455,7 +455,7 @@ fn a_router_without_pcp_makes_it_a_tcp() {
     assert!((5000.0..6000.0).contains(&flow.cwnd()), "{}", flow.cwnd());
     flow.on_congestion(RTT * 4, Congestion::Timeout { flight: 5 });
     assert_eq!(flow.cwnd(), 1000.0);
-    // Who does not negotiate does not look.
+    // A flow that does not negotiate does not look.
     let mut flow = law(sender::Params::default(), None);
     flow.on_change(FlowChange::Hops(3));
     flow.on_ack(&Ack { bits: after(1), ..Ack::of_one(RTT, RTT, &stamp) });
@@ -471,7 +471,7 @@ fn delayed_acks_add_up() {
     assert_eq!(pending, Stamp([11_000.0, 0.2, 200.0]));
 }
 
-/// What makes no sense is refused by name.
+/// Senseless parameters are refused by name.
 #[test]
 fn nonsense_is_refused() {
     let refused = |p: Params| Router::check(&p).expect_err("refused").0;

@@ -56,7 +56,7 @@ fn live_naming(
     let least = (f64::from(PACKET) / round.as_secs_f64()).min(offer);
     let mut now = START;
     let end = now + round.max(MIN_ROUND) * rounds + MEASURE * 10;
-    // What was stamped, and when it is back at the sender.
+    // The stamp, and the time when it is back at the sender.
     let mut answers: VecDeque<(Time, f64)> = VecDeque::new();
     while now < end && flow.phase() != Phase::Isolate {
         while answers.front().is_some_and(|(at, _)| *at <= now) {
@@ -185,7 +185,7 @@ proptest! {
         } else {
             vec![None]
         };
-        // So long that ten watches of the longest fit in.
+        // Long enough for ten watches of the longest kind.
         let rounds = 400 + (Time::from_secs(20).as_ps() / round.as_ps()).min(4000);
         let (flow, _) = live_naming(habit, true, offer, round, 2, rounds, &names, 0);
         prop_assert_eq!((flow.outcome().1, flow.outcome().2), (0, 0), "{:?}", flow);
@@ -194,7 +194,7 @@ proptest! {
     /// To have passed a test is no licence: the next one comes.
     #[test]
     fn who_stops_obeying_is_isolated((round, offer) in path(), held in 1u32..5) {
-        // What is told in the second test, it ignores; there is rest of 1 s before it.
+        // It ignores the feedback of the second test; there is rest of 1 s before it.
         let rounds = 80 + (PARAMS.retest.as_ps() / round.max(MIN_ROUND).as_ps());
         let (flow, since) = live(Habit::ObeysOnce, true, offer, round, held, rounds);
         prop_assert_eq!(flow.phase(), Phase::Isolate);
@@ -257,7 +257,7 @@ proptest! {
         prop_assert!((told - reference / 2.0).abs() < 1e-6 && (sum + reference / 2.0).abs() <= slack, "{sum} of {reference}");
     }
 
-    /// Whatever a flow says of its round trip, and however it sends, nothing is told it unless it is tested.
+    /// Whichever round trip a flow states, and however it sends, it gets individual feedback only in a test.
     #[test]
     fn any_flow(
         packets in prop::collection::vec((0u64..3_000_000_000, 1u32..65536, prop::option::of(0u64..200_000_000), prop::option::of(0.0..1e9), any::<bool>()), 1..200),
@@ -280,7 +280,7 @@ proptest! {
             prop_assert!(flow.most_change(now, bytes).is_none_or(|c| c <= 0.0));
             prop_assert!(flow.phase() != Phase::Isolate || failures == 2);
             if tests > before.outcome().0 {
-                // What is told again after a failure is above three quarters of what was told before.
+                // The feedback after a failure is above three quarters of the feedback before.
                 prop_assert!(flow.reference().bps() >= 0.75 * PARAMS.heavy.bps());
             }
         }
@@ -339,7 +339,8 @@ fn deaf(flow: &mut Flow, now: &mut Time, drops: u64, mut done: impl FnMut(&Flow,
     }
 }
 
-/// What an isolated flow sends in a second that is all of its bucket's rate, bytes/s, the link having dropped more or not.
+/// The bytes that an isolated flow sends in a second equal its bucket's rate, bytes/s, whether or not the link dropped
+/// more.
 fn allowance(
     params: &Params,
     flow: &mut Flow,

@@ -73,14 +73,15 @@ fn what_cannot_be_marked_is_lost_and_not_counted() {
     assert_eq!(dropped, Verdict::Drop);
     // Only the first took alpha b off C~: lambda is what was let in.
     close(&law, 1000.0, 978_000.0);
-    // What the buffer does not hold takes it too.
+    // Packets that the buffer does not hold take it too.
     let full = Arrival { queue_packets: 1, queue_bytes: 1000, ..arrival(Time::ZERO) };
     assert_eq!(law.on_arrival(&full, || 0.5), Verdict::Drop);
     close(&law, 1000.0, 976_000.0);
 }
 
 /// A source that adds a bit to its rate with each packet and takes more off with each mark, of which there is then one in ten: C~ is
-/// about 0.9 gamma C, off its bounds. Over T, the mean rate is gamma C but for what C~ has moved, which is at most C / (alpha T).
+/// about 0.9 gamma C, off its bounds. Over T, the mean rate is gamma C except for the change of C~, which is at most C
+/// / (alpha T).
 #[test]
 fn it_rests_at_the_utilisation_asked_for() {
     for gamma in [0.98, 0.9, 0.5] {
@@ -113,7 +114,7 @@ fn grows(alpha: f64, share: f64, rtt: f64) -> f64 {
         for _ in 0..steps_per_rtt {
             let (rate_then, capacity_then) = past.pop_front().expect("a round trip of the past");
             past.push_back((rate, capacity));
-            // K12 = K1 + (beta/N) gamma C (1 - p), which is K2 at rest.
+            // K12 = K1 + (beta/N) gamma C (1 - p), which is K2 in equilibrium.
             rate += dt * (-k1 * rate - k2 * rate_then + k2 * capacity_then);
             capacity -= dt * alpha * past.back().expect("just put there").0;
             peak = peak.max(rate.abs());

@@ -34,7 +34,7 @@ fn leaving(now: Time, sojourn: Time, behind: u32) -> Departure {
 /// A packet in a queue: when it came, whether it can be marked.
 type Queued = (Time, bool);
 
-/// What one look at the queue for a packet to send gave: dropped ones, and the one that is sent with its mark.
+/// The result of one dequeue: dropped packets, and the sent packet with its mark.
 #[derive(Debug, PartialEq)]
 struct Look {
     dropped: u32,
@@ -328,8 +328,8 @@ proptest! {
         }
     }
 
-    /// At most one packet in a row is lost at one instant when dropping begins, and while a queue is as long as one may be
-    /// for as long as time lasts, all numbers stay numbers and an instant's losses end.
+    /// When dropping begins, at most one packet in a row is lost at one instant. With the longest possible queue for
+    /// the longest possible time, all numbers stay finite and the losses of an instant end.
     #[test]
     fn state_stays_finite(
         seeds in prop::collection::vec((0u64..u64::MAX / 4, 0u64..u64::MAX / 4, 0u32..u32::MAX, any::<bool>()), 1..200),

@@ -58,7 +58,7 @@ fn a_flows_label_is_its_exponential_average() {
     // K = 100 ms. By hand: l/K = 10,000; then (1 - e^-0.1) 1000/0.01 + e^-0.1 10,000 = 9516.26 + 9048.37.
     close(label(0, 1), 10_000.0, 1e-12);
     close(label(10, 1), 18_564.63, 1e-6);
-    // Of another flow it knows nothing, and the first goes on from where it was.
+    // It knows nothing of another flow, and the first continues from where it was.
     close(label(15, 2), 10_000.0, 1e-12);
     // A packet of the same instant: T -> 0.
     close(label(10, 1), 28_564.63, 1e-6);
@@ -68,7 +68,7 @@ fn a_flows_label_is_its_exponential_average() {
 }
 
 /// Flows that send at constant rates, C times `shares`, through the law and a queue of 64 KB served at C, for `seconds` after
-/// as many to settle. What of each flow is let in, as a share of C, the law, and what it labelled last.
+/// as many to settle. The admitted share of C of each flow, the law, and its last label.
 fn constant_flows(params: &Params, shares: &[f64], seconds: f64, ecn: bool) -> (Vec<f64>, Csfq, f64) {
     let mut law = Csfq::new(params, &view());
     let mut draw = uniform(0x9E37_79B9_7F4A_7C15);
@@ -146,7 +146,7 @@ fn what_can_be_marked_is_marked_at_the_rate_that_others_are_lost() {
     let ((marks, none), (no_marks, drops)) = (lost(true), lost(false));
     assert_eq!((none, no_marks), (0, 0));
     assert_eq!(marks, drops, "the same draws, the same fair rate");
-    // 1 - C/2C: half, but for the second or so in which alpha is found.
+    // 1 - C/2C: half, except in the first second or so, when alpha is found.
     close(f64::from(marks) / 20_000.0, 0.5, 0.1);
 }
 
@@ -247,7 +247,7 @@ fn parameters_that_cannot_be_are_refused_by_name() {
 }
 
 proptest! {
-    /// Whatever comes, rates are finite, the fair rate is at most the capacity, and a label never rises on its way.
+    /// For any arrivals, rates are finite, the fair rate is at most the capacity, and a label never rises on its way.
     #[test]
     fn state_stays_finite(
         steps in prop::collection::vec(

@@ -52,7 +52,7 @@ fn fill(packets: &[(u64, u32)]) -> FqCodel<Packet> {
     queues
 }
 
-/// What leaves, where nobody has waited for long.
+/// The departures if no packet has waited for long.
 fn drain(queues: &mut FqCodel<Packet>) -> Vec<(u64, u32)> {
     std::iter::from_fn(|| queues.dequeue(Time::ZERO))
         .map(|(packet, verdict)| {
@@ -244,8 +244,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// What came is what left, was lost or waits; of a flow in the order in which it came. What waits is never above the limit, and who loses has
-    /// the most.
+    /// Every packet that came has left, was lost or is queued; of a flow in the order in which it came. The backlog is
+    /// never above the limit, and the flow that loses has the longest queue.
     #[test]
     fn packets_are_conserved_and_fit(
         steps in steps(),
@@ -310,9 +310,9 @@ proptest! {
         prop_assert!(waits.is_empty(), "{:?}", waits);
     }
 
-    /// Flows that all have something: since they began together each has sent as much as any other, but for less than a quantum and a
-    /// packet; and for no more than a quantum where packets fill it. (Credits are above minus a packet and at most a quantum, and turns
-    /// differ by one: Shreedhar and Varghese 1996, section IV.)
+    /// Flows that all have something: since they began together, all have sent equally, within a quantum and a packet;
+    /// and for no more than a quantum where packets fill it. (Credits are above minus a packet and at most a quantum,
+    /// and turns differ by one: Shreedhar and Varghese 1996, section IV.)
     #[test]
     fn backlogged_flows_have_equal_parts(
         count in 2usize..12,

@@ -207,7 +207,7 @@ fn parameters_that_cannot_be_are_refused_by_name() {
 }
 
 proptest! {
-    /// Whatever waits, p' is a probability and everything reported a number.
+    /// With any queue, p' is a probability and all reported values are numbers.
     #[test]
     fn state_stays_finite(
         alpha in 0.0f64..1e9,

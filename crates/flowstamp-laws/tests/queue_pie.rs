@@ -294,7 +294,7 @@ proptest! {
             let p = if us == 0 { idle(&mut law) } else { update(&mut law, Time::from_micros(us)) };
             prop_assert!((0.0..=1.0).contains(&p), "{}", p);
             prop_assert!(law.burst_allowance() <= Time::from_millis(150));
-            // What does not fit is lost, and what finds two packets or fewer is not.
+            // A packet that does not fit is lost. A packet that finds at most two packets is not.
             prop_assert_eq!(law.on_arrival(&arrival(PACKET, 300, true), || draw), Verdict::Drop);
             prop_assert_eq!(law.on_arrival(&arrival(PACKET, 2, true), || draw), Verdict::Enqueue);
         }

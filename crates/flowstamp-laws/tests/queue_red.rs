@@ -324,7 +324,7 @@ fn adaptive_holds_a_simulated_queue_near_its_target() {
     assert!(fixed > 55.0, "fixed {fixed}");
 }
 
-/// What a step does is a function of the queue alone: Alizadeh 2010, section 3.1.
+/// The effect of a step depends only on the queue: Alizadeh 2010, section 3.1.
 #[test]
 fn a_step_marks_what_finds_more_than_k_packets_and_nothing_else() {
     let mut red = Red::new(&Params { step: Some(20), ..Params::default() }, &view(50));
@@ -344,7 +344,7 @@ fn a_step_marks_what_finds_more_than_k_packets_and_nothing_else() {
     assert_eq!(all.on_arrival(&arrival(1), &mut none), Verdict::Mark);
 }
 
-/// What no mark can be put on waits until the buffer is full, where the step drops nothing.
+/// If the step drops nothing, packets that cannot be marked queue until the buffer is full.
 #[test]
 fn a_step_that_drops_nothing_leaves_the_buffer() {
     let params = Params { step: Some(20), step_drops: false, ..Params::default() };

@@ -132,7 +132,8 @@ fn parameters_that_cannot_be_are_refused_by_name() {
 }
 
 proptest! {
-    /// Whatever comes, price and probability are what they can be, and only what is above the draw is marked.
+    /// For any arrivals, price and probability stay in their ranges, and a packet is marked only if the probability is
+    /// above the draw.
     #[test]
     fn state_stays_finite(
         gamma in 1e-6f64..100.0,

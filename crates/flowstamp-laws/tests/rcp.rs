@@ -71,7 +71,7 @@ fn a_router_without_a_capacity() {
     assert!((router.avg_rtt_s() - delay).abs() < 1e-12, "{}", router.avg_rtt_s());
     let expected = 5000.0 * (1.0 + 0.01 / delay * 0.4 * 0.5);
     assert!((router.rate() - expected).abs() < 1e-9, "{}", router.rate());
-    // What nothing ever limits stays within the range of the law.
+    // A rate that nothing limits stays within the range of the law.
     for _ in 0..100_000 {
         now += Time::from_millis(10);
         router.on_timer(0, view(now, 0));
@@ -182,8 +182,8 @@ fn converge(params: &Params, n: f64, rtt_s: f64, capacity: f64) -> (f64, f64) {
     let mut router = Router::new(params, &RouterView::of(Rate::from_bytes_per_sec(capacity)));
     let mut now = Time::ZERO;
     let mut queue = 0.0f64;
-    // From when on each rate holds where the flows' bytes arrive. An RTT is no whole number of intervals: a delay rounded up to one
-    // would be half as long again at the shortest RTT, and no gains stand that.
+    // The start of each rate where the flows' bytes arrive. An RTT is no whole number of intervals: a delay rounded up
+    // to one would be half as long again at the shortest RTT, and no gains stand that.
     let mut rates = std::collections::VecDeque::from([(0.0, router.rate())]);
     let mut next = Router::traits(params).first_timers[0].expect("a timer");
     for _ in 0..200_000 {
@@ -365,8 +365,9 @@ fn an_outage_leaves_no_trace() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever liars name who have a share `b < 1/c` of the bytes of each interval, and whenever they come: m is at most
-    /// (1 - b) r / (1 - c b), d at most c times that, and neither falls below what the honest alone would let it, (1 - b) r.
+    /// Liars have a share `b < 1/c` of the bytes of each interval. For any RTT that they state and any arrival times: m
+    /// is at most (1 - b) r / (1 - c b), d at most c times that, and neither falls below what the honest alone would
+    /// let it, (1 - b) r.
     #[test]
     fn liars_with_few_bytes_do_not_move_d_far(
         c in 1.5f64..32.0,
@@ -392,7 +393,8 @@ proptest! {
             let bound = (1.0 - b) * r / (1.0 - c * b);
             let d = router.avg_rtt_s();
             prop_assert!(d <= c * bound * (1.0 + 1e-9), "d {} above {} m", d, c);
-            // What counts in an interval is at most m's bound and b c m of the liars: d, which follows the highest, is no more.
+            // The RTT that counts in an interval is at most m's bound and b c m of the liars: d, which follows the
+            // highest, is no more.
             prop_assert!(d <= ((1.0 - b) * r + b * c * bound) * (1.0 + 1e-9), "d {}", d);
             prop_assert!(d >= (1.0 - b) * r * (1.0 - 1e-6), "d {}", d);
         }

@@ -42,7 +42,7 @@ fn fixed(window: u32) -> Fixed {
     Fixed { window, ..Fixed::default() }
 }
 
-/// What the path does to the n-th transmission and to the n-th ack.
+/// The path's effect on the n-th transmission and on the n-th ack.
 struct Impairments {
     lose: Box<dyn Fn(usize) -> bool>,
     late: Box<dyn Fn(usize) -> u64>,
@@ -70,7 +70,7 @@ enum Event {
 struct Run {
     sent: u32,
     lost: u32,
-    /// What each round of repair found missing, and what it sent.
+    /// The missing and the sent packets of each round of repair.
     rounds: Vec<(u32, u32)>,
 }
 
@@ -328,7 +328,7 @@ fn nth(coins: Vec<bool>) -> Box<dyn Fn(usize) -> bool> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever is lost, late, copied or delayed, the flow ends, and not before the receiver has all (`run` asserts it).
+    /// With any losses, copies and delays, the flow ends, and not before the receiver has all (`run` asserts it).
     #[test]
     fn every_flow_completes_and_none_short(
         length in 1u32..250,

@@ -52,7 +52,7 @@ proptest! {
             }
         }
         let found = zombies.estimate();
-        // Hits are binomial in packets / n, but for bursts not independent; the list's own sampling of its flows adds
+        // Hits are binomial in packets / n, if bursts were independent; the list's own sampling of its flows adds
         // a term of n / length. Four standard errors.
         let error = 4.0 * (n as f64 * burst as f64 / packets as f64 + 1.0 / 1000.0).sqrt() + n as f64 / 1000.0;
         prop_assert!((found / n as f64 - 1.0).abs() < error, "{n} flows counted as {found}");
@@ -121,7 +121,7 @@ proptest! {
         }
     }
 
-    /// Whoever is alone is served, and every packet once.
+    /// A class that is alone is served, and every packet once.
     #[test]
     fn schedulers_conserve_packets(steps in prop::collection::vec((0usize..3, 40u32..1500), 1..300), weight in 0.01f64..0.99) {
         let weights = [weight, 1.0 - weight];

@@ -159,7 +159,7 @@ proptest! {
             have.insert(seq);
             let next = (0..).find(|s| !have.contains(s)).expect("finite");
             prop_assert_eq!((r.next_expected(), r.delivered() as usize), (next, have.len()));
-            // What D-SACK (RFC 2883) would tell: all that arrived beside the first of each.
+            // Duplicates that D-SACK (RFC 2883) would report: all arrivals except the first of each.
             prop_assert_eq!(r.copies() as usize, n + 1 - have.len());
             merged += 1.0;
             let Some(ack) = ack else {

@@ -92,8 +92,8 @@ proptest! {
         }
     }
 
-    /// Of a constant rate above r exactly the excess is lost: of n packets min(n, (b + r t) / s) have passed at t. That needs room
-    /// for a packet and for what comes until the next; a smaller bucket overflows between two packets.
+    /// At a constant rate above r, exactly the excess is lost: from n packets min(n, (b + r t) / s) have passed at t.
+    /// That needs room for a packet and for what comes until the next; a smaller bucket overflows between two packets.
     #[test]
     fn a_constant_rate_loses_its_excess(gap_us in 1u64..1000, burst in 2000u64..20_000) {
         let mut law = policer(burst, None, false);
@@ -115,7 +115,7 @@ fn what_exceeds_may_be_marked() {
         [next(0, true), next(0, true), next(0, false)],
         [Verdict::Enqueue, Verdict::Mark, Verdict::Drop]
     );
-    // What was marked took no tokens: a millisecond later there are 1000.
+    // Marked packets took no tokens: a millisecond later there are 1000.
     assert_eq!([next(999, true), next(1000, true)], [Verdict::Mark, Verdict::Enqueue]);
 }
 

@@ -70,7 +70,7 @@ fn the_code_is_that_of_figure_2_and_only_rises() {
             assert_eq!(bits(&mut law, code), code.max(own), "{input} bytes, {code:?} before");
         }
         assert_eq!(bits(&mut law, Code::NotCapable), Code::NotCapable);
-        // Of a packet of another protocol these are ECT(1), and CE where it is marked.
+        // For a packet of another protocol these are ECT(1), and CE if it is marked.
         assert_eq!(leaves(&mut law, link(0, MS(200)), 1, never) == 3, own == Code::Overload);
     }
 }
@@ -231,7 +231,7 @@ fn losses_are_answered_as_by_reno() {
     assert_eq!(law.cwnd(), 1000.0);
 }
 
-/// Section V at rest: kappa (1 - rho)/rho w + alpha = 0, so rho = 1 + alpha rho / (kappa w).
+/// Section V in equilibrium: kappa (1 - rho)/rho w + alpha = 0, so rho = 1 + alpha rho / (kappa w).
 #[test]
 fn the_exact_law_rests_where_equation_9_says() {
     let (rtt, kappa, window) = (MS(200), 0.25, 100.0);
@@ -271,7 +271,7 @@ fn equation_14_moves_the_target_until_the_use_is_as_wanted() {
 }
 
 proptest! {
-    /// Whatever comes in, the window is at least a packet and finite, a code only rises and a load is a number.
+    /// For any input, the window is at least a packet and finite, a code only rises and a load is a number.
     #[test]
     fn all_stays_finite(
         t_rho_us in 1_u64..10_000_000,

@@ -99,7 +99,7 @@ fn the_window_is_the_rate() {
     let mut law = Sender::new(&params, &flow(Some(Rate::from_bytes_per_sec(1e6))));
     assert_eq!((law.cwnd(), law.pacing(), law.bits()), (10_000.0, None, 2));
     assert!(Sender::traits(&params).handshake);
-    // What opens knows no RTT and wishes for nothing.
+    // An opening packet knows no RTT and wishes for nothing.
     assert_eq!(law.stamp(Time::ZERO, Time::ZERO), Stamp([5000.0, 0.0, 0.0]));
     law.on_feedback(&Feedback {
         now: RTT,
@@ -113,7 +113,7 @@ fn the_window_is_the_rate() {
     for (word, wanted) in law.stamp(RTT, RTT).0.iter().zip([5000.0, 0.1, 90_000.0]) {
         assert!((word / wanted - 1.0).abs() < 1e-12, "{word} for {wanted}");
     }
-    // Of a window that was not used no more is taken, and what is lost is lost all the same: deviation 2.
+    // No more is taken from an unused window, and losses count all the same: deviation 2.
     for (carried, change, window) in [
         (7000.0, 2000.0, 10_000.0),
         (8000.0, 2000.0, 12_000.0),
@@ -148,7 +148,7 @@ fn datagrams_heed_nothing() {
 }
 
 proptest! {
-    /// Whatever comes back, the window is finite and a packet at least, and the wish no more than the link can carry.
+    /// For any feedback, the window is finite and at least a packet, and the wish is at most the link's capacity.
     #[test]
     fn the_window_stays_finite(
         flows in 1u32..256,

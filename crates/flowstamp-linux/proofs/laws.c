@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Proofs about ../bpf/fixed.h and ../bpf/laws.h, for CBMC: each function is one, of all values that its GIVENs allow. `make prove`.
- * That no shift is out of range, nothing divides by zero, and no sum, difference or conversion loses anything is shown besides (but for
- * the one product of `fs_bits` that is meant to).
+ * They also show that no shift is out of range, nothing divides by zero, and no sum, difference or conversion loses
+ * bits (except the one product of `fs_bits` that may).
  *
  * Products and quotients are any numbers that the laws of arithmetic in proofs.h allow, so that what is shown is shown of all values of 64
- * bits. That the machine's `*` and `/` keep these laws is taken for granted. What follows by arithmetic alone, from what is shown to the bound
- * in a comment, is written where it does; ../tests/equality.rs tries it.
+ * bits. That the machine's `*` and `/` keep these laws is taken for granted. Steps that follow by arithmetic from a
+ * shown property to the bound in a comment are written at their place; ../tests/equality.rs tries it.
  */
 #include "proofs.h"
 #include "../bpf/laws.h"
@@ -24,7 +24,7 @@ void bits(void)
 	SHOW(fs_bits(v) == length(v));
 }
 
-/* What is cut off for `bits` bits: nothing, or all that is left has that many. */
+/* The bits cut off for `bits` bits: none, or the rest has that many. */
 void excess(void)
 {
 	__u64 v = nondet_u64();
@@ -84,7 +84,7 @@ void mul_div(void)
 		SHOW(result == (u128)quotient.q << exponent);
 }
 
-/* What gains are: their mantissas and shifts. */
+/* The form of gains: their mantissas and shifts. */
 void ratio(void)
 {
 	struct fs_gain gain = fs_ratio(nondet_u64(), nondet_u64());
@@ -117,8 +117,8 @@ void amplify(void)
 }
 
 /*
- * Of any state that `fs_xcp_hand_out` leaves (gains as `ratio` shows them, pools below 2^63), for any packet:
- *   what it carries is never raised; pools never grow;
+ * For any state that `fs_xcp_hand_out` leaves (gains as `ratio` shows them, pools below 2^63) and any packet: its
+ * feedback is never raised; pools never grow;
  *   what it is told above zero, the positive pool has paid;
  *   where it is told something else than it carries, that is what the pools have paid for it, give less take, rounded down by less than
  *   1 byte/s for each of its packets; but no less than the field holds.
@@ -154,7 +154,7 @@ void departure(void)
 	}
 	unit = (__u64)packets << 16;
 	SHOW(product.a == carried && product.b == unit);
-	/* What all its packets are told together, with 16 fraction bits. */
+	/* The sum of its packets' feedback, with 16 fraction bits. */
 	if (told == carried)
 		sum = product.ab;
 	else if (told >= 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the proofs of laws.c are written in, and the laws of arithmetic that stand for products and quotients.
+ * The vocabulary of the proofs of laws.c, and the laws of arithmetic that stand for products and quotients.
  *
  * A solver of propositional logic knows shifts, sums and comparisons of 64 bits in seconds, but not that a product of 64 bits grows with
  * its factors. Therefore a product or a quotient is any number here, held to what is true of it in the integers; what it is for is shown of every
@@ -82,7 +82,7 @@ static __u64 quotient_of(__u64 n, __u64 d)
 	return q;
 }
 
-/* Of the type that C gives it, without loss: all types here are of 64 bits. */
+/* It has the type that C gives it, without loss: all types here have 64 bits. */
 #define FS_PRODUCT(a, b) ((__typeof__((a) * (b)))product_of(a, b))
 #define FS_QUOTIENT(a, b) quotient_of(a, b)
 

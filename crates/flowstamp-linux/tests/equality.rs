@@ -176,7 +176,8 @@ fn rcp_case(
     )
 }
 
-/// What an interval brings: input and queue as shares of what the link carries in it, and RTTs, each with its frame's packets.
+/// The traffic of an interval: input and queue as shares of the link's capacity in it, and RTTs, each with its frame's
+/// packets.
 #[derive(Clone, Debug)]
 struct Interval {
     input: f64,
@@ -350,8 +351,8 @@ proptest! {
         }
     }
 
-    // RTTs by bytes and bounded, in whole us: an interval's mean is off by what bounds it was, and 1 us, 1e-4 of 10 ms
-    // and more. So are m and d, and R by that times the gains, which are up to 10.
+    // RTTs by bytes and bounded, in whole us: an interval's mean errs by its bounds' error and 1 us, 1e-4 of 10 ms and
+    // more. m and d have the same error, and R has it times the gains, which are up to 10.
     #[test]
     fn rcp_router_that_bounds_rtts(
         case in rcp_case(20_000.0, 10_000..=10_000),
@@ -487,7 +488,7 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
         )| {
             let (queue_window, max_rtt_us, [min_interval_us, min_queue_us], max_weight_q16) = more;
             let queue_window_q32 = (queue_window * 4_294_967_296.0) as u64;
-            // Who is told nothing looks for an RTT every millisecond.
+            // A router without an RTT looks for it every millisecond.
             let interval_us = told_us.unwrap_or(min_interval_us.max(1000));
             let capacity = q16(capacity_q16);
             let seconds = interval_us as f64 / 1e6;
@@ -616,7 +617,7 @@ proptest! {
                 given += f64::from(got);
             }
             taken += q16(pools.1 - c.residue_neg_q16);
-            // What the Rust law bounds it to, for its own sums.
+            // The Rust law's bound, for its own sums.
             let most = case.rust.max_weight.filter(|_| sum_x > 0.0).map_or(f64::INFINITY, |c| c * sum_x / sums.x_bytes as f64);
             let size = f64::from(p.bytes);
             let x = named.min(most * size);
@@ -637,7 +638,7 @@ proptest! {
         prop_assert!(given <= pos + neg + bound_pool && taken <= neg + bound_pool);
     }
 
-    // A frame that becomes many packets gets at most what they would, one by one, but for each one's rounding.
+    // A frame that becomes many packets gets at most the sum of their shares, except for rounding each.
     #[test]
     fn xcp_segments(p in packet(), segments in 1u32..64, gains in (0u64..1 << 24, 0u64..1 << 24), pools in (0u64..1 << 40, 0u64..1 << 40)) {
         let start = Xcp {
@@ -658,8 +659,8 @@ proptest! {
         }
         let single = fs_host_xcp_departure(&mut one, bytes, 1, p.rtt_us, x_q4, p.carried);
         prop_assert!(single <= p.carried);
-        // Where the pools are not the limit, all are treated alike. What is left in them does not tell: where the packet asks for
-        // less, that is what is taken from them.
+        // Where the pools are not the limit, all are treated alike. Their remainder says nothing: if the packet
+        // requests less, only that is taken from them.
         let give = ((u128::from(gains.0) * u128::from(x_q4)) >> 20) * u128::from(segments);
         let take = (u128::from(gains.1) * u128::from(bytes * u64::from(segments))) >> 8;
         if give <= pools.0.into() && take <= pools.1.into() {

@@ -135,7 +135,7 @@ fn a_queue_of_acks_is_not_the_datas() {
             let enabled = net.host(end, &format!("enable --law {law} --cgroup {cgroup} --max-rate 20Mbps"));
             assert_eq!(enabled, (0, String::new()));
         }
-        // What the server sends is CUBIC's and fills the queue, up to 48 ms.
+        // The server's data is CUBIC's and fills the queue, up to 48 ms.
         let rate = net.iperf3(true, &format!("10.201.0.2 -t 3 --bidir -C {}", net.congestion_control(law)));
         println!("{law}: {rate} {}", net.status()["counters"]);
         assert_eq!(net.counter("left_no_router"), 2);
@@ -174,7 +174,8 @@ fn without_a_peer_or_a_router_a_flow_is_the_kernels() {
 fn a_queue_elsewhere_switches_for_good() {
     let Some(net) = Net::new() else { return };
     net.stamp(2 * R, 20_000, 0);
-    // XCP and VCP halve their window at a loss as TCP does, so that only a queue without one is somebody else's for them.
+    // XCP and VCP halve their window at a loss as TCP does, so that for them only a queue without a loss belongs to
+    // other traffic.
     for (law, queue) in [("rcp", "60k"), ("xcp", "2m"), ("vcp", "2m")] {
         net.tbf(End::Client, "50mbit", queue);
         net.enable(law);
@@ -231,7 +232,7 @@ fn acks_full_of_sack_blocks_carry_the_echo() {
         let Some((_, sack)) = ack.options.iter().find(|(kind, _)| *kind == 5) else { continue };
         let count = sack.len() / 8;
         assert!(ack.checksum_is_right);
-        // Who has left the law has nothing to be told.
+        // A flow that has left the law gets no feedback.
         let told = || ack.stamp().is_some() || !net.causes(ack.destination_port).is_empty();
         assert!(count < 2 || told(), "{ack:?}");
         blocks[count] += 1;

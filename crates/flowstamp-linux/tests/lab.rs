@@ -48,7 +48,7 @@ const ALPHA: f64 = 0.4;
 /// Mb/s, each for four seconds.
 const STEPS: [f64; 3] = [5.0, 20.0, 10.0];
 
-/// XCP-b in the kernel, on a link of which nobody has told it a rate: it is used, and what waits is what the law's numbers allow.
+/// XCP-b in the kernel, on a link of unknown rate: the link is used, and the queue stays within the law's parameters.
 #[test]
 fn xcp_b_follows_a_link_whose_rate_steps() {
     let [first, second, third] = STEPS;

@@ -48,7 +48,7 @@ fn load(object: &mut MaybeUninit<OpenObject>, law: Protocol) -> RouterSkel<'_> {
     skeleton
 }
 
-/// What it makes of a packet; none if the kernel refuses that before.
+/// Its result for a packet; none if the kernel refuses that before.
 fn run(skeleton: &RouterSkel<'_>, packet: &[u8]) -> Option<Vec<u8>> {
     let mut out = vec![0; packet.len() + 64];
     let mut context = vec![0; size_of::<types::__sk_buff>()];

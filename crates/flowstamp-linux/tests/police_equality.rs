@@ -108,13 +108,13 @@ const PHASES: [Phase; 6] =
 #[derive(Clone, Debug)]
 struct Train {
     packets: u32,
-    /// Of the flow's round trip: how long it takes.
+    /// Share of the flow's round trip: its duration.
     rounds: f64,
-    /// Of the flow's rate.
+    /// Share of the flow's rate.
     pace: f64,
-    /// Of the flow's round trip: what its sender names, if it knows one.
+    /// Share of the flow's round trip: the value that its sender states, if it knows one.
     names: Option<f64>,
-    /// Of the flow's rate; none with XCP.
+    /// Share of the flow's rate; none with XCP.
     told: Option<f64>,
     free: bool,
     /// Packets that the link drops for each of it.

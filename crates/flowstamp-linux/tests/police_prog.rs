@@ -18,7 +18,7 @@ use skeleton::{PoliceSkel, PoliceSkelBuilder, types};
 
 const NEXT: i32 = -1;
 const DROP: i32 = 2;
-/// Of bpf/police.h.
+/// Constants of bpf/police.h.
 const WATCH: u64 = 0;
 const HOLD: u64 = 1;
 const TELL: u64 = 3;
@@ -38,12 +38,12 @@ fn load(object: &mut MaybeUninit<OpenObject>, law: Protocol, class: u64) -> Poli
     open.load().expect("the kernel takes it")
 }
 
-/// What it says of a frame, the frame after it, and the frame's priority.
+/// Its verdict on a frame, the frame after it, and the frame's priority.
 fn run(skeleton: &PoliceSkel<'_>, frame: &[u8]) -> (i32, Vec<u8>, u32) {
     run_program(&skeleton.progs.fs_police, frame)
 }
 
-/// What the program before the router does.
+/// The verdict of the program before the router.
 fn gate(skeleton: &PoliceSkel<'_>, frame: &[u8]) -> (i32, Vec<u8>, u32) {
     run_program(&skeleton.progs.fs_gate, frame)
 }
@@ -64,7 +64,7 @@ fn run_program(program: &libbpf_rs::ProgramMut<'_>, frame: &[u8]) -> (i32, Vec<u
     (code, out, u32::from_ne_bytes(after[at..at + 4].try_into().expect("four")))
 }
 
-/// What it knows of the only flow.
+/// Its state of the only flow.
 fn flow(skeleton: &PoliceSkel<'_>) -> Option<types::fs_police_flow> {
     let key = skeleton.maps.flows.keys().next()?;
     let bytes = skeleton.maps.flows.lookup(&key, MapFlags::ANY).expect("a hash")?;
@@ -224,8 +224,8 @@ fn who_ignores_what_he_is_told_is_isolated_after_two_tests() {
     }
 }
 
-/// What a stranger sends in a flow's name counts as another flow, unless it comes in the same region of sequence numbers; the flow itself is known
-/// on in its next region. Of a source two flows are tested at a time.
+/// Forged packets in a flow's name count as another flow, unless they are in the same region of sequence numbers; the
+/// flow itself is known on in its next region. Two flows of a source are tested at a time.
 #[test]
 fn packets_in_anothers_name_are_not_its_own() {
     if skipped() {

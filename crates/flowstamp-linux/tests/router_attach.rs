@@ -15,7 +15,7 @@ fn attach(net: &Net, what: &str) -> Command {
     command
 }
 
-/// What changes anything that outlives a process. (A library may use either of two for a name.)
+/// Commands that change state that outlives a process. (A library may use either of two for a name.)
 const STEPS: [libc::c_long; 7] = [
     libc::SYS_bpf,
     libc::SYS_mkdirat,
@@ -229,7 +229,7 @@ fn pins_in_folders_of_others_are_not_believed() {
     assert!(String::from_utf8_lossy(&below.stderr).contains("router/x is owned by user 65534"));
     std::fs::remove_dir(&within).expect("removed");
     std::fs::remove_dir(&folder).expect("removed");
-    // What it makes itself is root's alone.
+    // Only root may use the folders that it makes.
     net.ok(&attach);
     let interface = folder.join(format!("{}:out%2e1", net.name));
     for made in [&folder, &interface] {
@@ -254,7 +254,7 @@ fn classes_that_another_root_took_away_are_missed() {
         let line = text.lines().find(|l| l.starts_with("flowstamp_router_share_has_classes{")).expect("told");
         line.split(' ').next_back().expect("a value").to_owned()
     };
-    // What the law has seen shows after its next decision.
+    // The law's counts show after its next decision.
     let becomes = |has: bool| {
         assert!(eventually(|| net.status()[0]["has_classes"] == has), "{}", net.status());
         assert_eq!(net.ok("status").lines().filter(|line| line.contains(text)).count(), usize::from(!has));

@@ -20,7 +20,7 @@ fn attaches_once_counts_and_leaves_nothing() {
         "ip netns exec {} bash -c 'for i in 1 2 3; do echo hello > /dev/udp/10.79.0.2/9; done'",
         net.name
     )));
-    // What is counted shows when the next interval ends.
+    // Counts show when the next interval ends.
     std::thread::sleep(std::time::Duration::from_millis(100));
     let status = net.status();
     assert!(status[0]["decisions"].as_u64() > Some(before));
@@ -121,7 +121,7 @@ fn vcp_knows_its_load() {
     assert!(net.ok("status").contains("load 0."), "{}", net.ok("status"));
 }
 
-/// No rate, and no class of its own: it goes by what waits.
+/// No rate, and no class of its own: it uses the queue's length.
 #[test]
 fn xcp_b_goes_by_the_queue_and_takes_no_rate() {
     let Some(net) = Net::new("x") else { return };
@@ -245,7 +245,7 @@ fn refuses_what_it_cannot_do() {
     assert_eq!(net.run(&format!("{on} rcp --rate 1000000")).status.code(), Some(2));
 }
 
-/// What the kernel says of each BPF map that a process has open.
+/// The kernel's information on each BPF map that a process has open.
 fn open_maps(process: u32) -> Vec<String> {
     let of = |what: &str, file: &str| std::fs::read_to_string(format!("/proc/{process}/{what}/{file}"));
     let open = std::fs::read_dir(format!("/proc/{process}/fdinfo")).expect("it runs").flatten();
@@ -278,8 +278,8 @@ fn get(address: &str, path: &str) -> String {
     text
 }
 
-/// Each scrape tells of the routers that are attached then: of none, of one, of another law on the same interface, of one put in
-/// place of another, and of none again once the interface has gone, though its pins are there.
+/// Each scrape reports the routers that are attached at that time: none, one, another law on the same interface, and
+/// one in place of another. After the interface has gone it reports none, though the pins are there.
 #[test]
 fn metrics_follow_the_interface() {
     let Some(net) = Net::new("m") else { return };
@@ -289,7 +289,7 @@ fn metrics_follow_the_interface() {
     let none = |text: &str| text.contains("\nflowstamp_routers 0\n") && !text.contains("out.1");
     let attach = |what: &str| net.ok(&format!("attach out.1 --netns {} --law {what}", net.name));
     assert!(none(&scrape()), "{}", scrape());
-    // eta is 0.95 unless it is said.
+    // eta is 0.95 by default.
     for (law, rate, target) in [("rcp", "100Mbps", 95e6), ("xcp", "200Mbps", 190e6)] {
         attach(&format!("{law} --rate {rate}"));
         let text = scrape();
@@ -311,7 +311,7 @@ fn metrics_follow_the_interface() {
     assert!(none(&scrape()), "{}", scrape());
 }
 
-/// Who cannot read the routers is told so, and not that there are none.
+/// A user who cannot read the routers gets an error, not an empty list.
 #[test]
 fn metrics_need_a_capability() {
     let Some(net) = Net::new("n") else { return };
@@ -361,14 +361,14 @@ fn metrics_are_served_without_privileges() {
     let labels = format!("{{interface=\"{}:out.1\",law=\"rcp\"}}", net.name);
     let missing = get(&address, "/x");
     let user = std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).expect("it runs");
-    // Who answers has no map open; who reads has CAP_BPF (39) alone, and none open between two questions.
+    // The server has no map open; who reads has CAP_BPF (39) alone, and none open between two questions.
     let (reader, rights) = reader_of(server.0.id());
     assert_eq!((open_maps(server.0.id()), open_maps(reader)), (Vec::new(), Vec::new()));
     for set in ["CapPrm", "CapEff"] {
         assert!(rights.contains(&format!("{set}:\t0000008000000000")), "{rights}");
     }
     assert!(rights.contains("NoNewPrivs:\t1"), "{rights}");
-    // Whoever has its maps open, a law ends with its router, and nobody is told of it.
+    // A law ends with its router even if processes have its maps open, and its metrics end.
     let file = format!("router/{}:out%2e1/state", net.name);
     let state = libbpf_rs::MapHandle::from_pinned_path(net.pins.join(file)).expect("it is pinned");
     let look = || {
@@ -380,7 +380,7 @@ fn metrics_are_served_without_privileges() {
     assert_eq!(look(), look());
     let after = get(&address, "/metrics");
     drop(server);
-    // Who reads ends with who asks; a process that nobody has waited for has no program.
+    // The reader ends with the client; a process that nobody has waited for has no program.
     assert!(eventually(|| std::fs::read_link(format!("/proc/{reader}/exe")).is_err()));
     assert!(after.ends_with("# EOF\n") && !after.contains("out.1"), "{after}");
     assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("# EOF\n"), "{text}");
@@ -421,7 +421,7 @@ fn slow_clients_keep_nobody_from_metrics() {
 }
 
 /// `router share` of an interface; it is killed when this goes.
-struct Sharer(std::process::Child, #[expect(dead_code, reason = "it has somebody to talk to")] Said);
+struct Sharer(std::process::Child, #[expect(dead_code, reason = "it has a client")] Said);
 
 type Said = std::io::BufReader<std::process::ChildStdout>;
 
@@ -498,7 +498,7 @@ fn classes_are_made_kept_and_taken_away() {
     }
     net.ok(&format!("police out.1 --netns {} --class 4653:2", net.name));
     net.ok(&format!("police out.1 --netns {} --stop", net.name));
-    // If somebody takes them away, attaching anew makes them.
+    // If they were removed, attaching again makes them.
     net.ok(&attach);
     assert!(sh(&format!("tc -n {} qdisc del dev out.1 root", net.name)));
     net.ok(&attach);
@@ -638,7 +638,7 @@ fn refuses_roots_that_it_cannot_use() {
     net.refused(&format!("share out.1 --netns {}", net.name), "no classes");
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert_eq!(net.tc("qdisc"), before);
-    // Somebody's htb is somebody's, whatever its handle.
+    // An existing htb belongs to its owner, with any handle.
     set("handle 4653: htb");
     net.refused(&share, "htb at its root");
     net.ok(&format!("detach out.1 --netns {}", net.name));

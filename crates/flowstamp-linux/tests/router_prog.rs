@@ -19,7 +19,7 @@ mod skeleton {
 }
 use skeleton::{RouterSkel, RouterSkelBuilder, types};
 
-/// What the RCP router offers, bytes/ms.
+/// The RCP router's rate, bytes/ms.
 const OFFER: u32 = 1000;
 
 fn load(object: &mut MaybeUninit<OpenObject>, law: Protocol, link_bytes: u64) -> RouterSkel<'_> {
@@ -118,7 +118,7 @@ fn run(skeleton: &RouterSkel<'_>, packet: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What must hold of every packet; returns what is carried after it, if there is an option.
+/// Properties of every packet; returns what is carried after it, if there is an option.
 fn check(skeleton: &RouterSkel<'_>, packet: &Packet, ethernet: bool) -> Option<u32> {
     let frame = packet.frame(ethernet);
     let out = run(skeleton, &frame.bytes).expect("a whole packet");
@@ -208,7 +208,7 @@ fn what_is_not_its_own_is_counted_and_left() {
         extensions: Some(vec![44]),
         ..Packet::default()
     });
-    // Three tags are one more than there may be.
+    // Three tags are one more than the program reads.
     packets.push(Packet { tags: vec![0x88a8, 0x8100, 0x8100], options: own.clone(), ..Packet::default() });
     // Malformed: lengths of 0 and 1, beyond the header, and an end before it.
     for bad in [vec![8, 0], vec![8, 1], vec![8, 200], vec![0]] {
@@ -532,7 +532,7 @@ fn a_frame_of_any_kind_has_a_class_and_a_priority_of_its_own_has_none() {
     let skeleton = load_shared(&mut object, RCP);
     let own = Packet { options: stamped(RCP, 500), ..Packet::default() };
     let priority = offset_of!(types::__sk_buff, priority);
-    // Whatever an application asked for: not the own class, and not past the classes.
+    // No request of an application gets the own class, or skips the classes.
     for asked in [0, 6, 0x4653_0000, OWN_CLASS, 0x4653_00ff, u32::MAX] {
         let udp = Packet { protocol: 17, ..own.clone() }.frame(true).bytes;
         assert_eq!(class_of(&skeleton, &udp, &[(priority, asked)]), OTHER_CLASS);
@@ -608,7 +608,7 @@ fn xcp_never_gives_more_than_the_pool() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // Whatever is in the options' bytes, and whatever bytes of the frame are spoilt.
+    // Any options, with any bytes of the frame corrupted.
     #[test]
     fn arbitrary_bytes(
         options in prop::collection::vec(any::<u8>(), 0..=40),

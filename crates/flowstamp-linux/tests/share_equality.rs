@@ -120,7 +120,7 @@ proptest! {
         prop_assert!((got as f64 - law).abs() <= 3.0 + law * 2f64.powi(-50), "{} instead of {}", got, law);
     }
 
-    // What has come since can only lower it, down to the own weight's part.
+    // Later arrivals can only lower it, down to the own weight's part.
     #[test]
     fn newer_traffic_only_lowers_it(c in 1u64..1 << 50, least in 0.01f64..0.99, other in 0u64..1 << 52, now in 0u64..1 << 52) {
         let least = (c as f64 * least) as u64;

@@ -208,7 +208,7 @@ proptest! {
         let stamp = Stamp::default();
         for (gap, stretch, code, newly, grows) in acks {
             now += u64::from(gap);
-            // Who is equal to the end of a wait is within a picosecond of it in one of the two.
+            // A value equal to the end of a wait is within a picosecond of it in one of the two.
             if now == c.frozen_until_us || now == c.adds_until_us {
                 now += 1;
             }
@@ -232,7 +232,7 @@ proptest! {
                     growth_bound(each)
                 } else {
                     let (w, x) = (before / f64::from(packet), f64::from(srtt_us) / f64::from(t_rho_us));
-                    // What is added is one over a window that is off.
+                    // The increment is one over a window that errs.
                     addition_bound(each, x, w) + each * error / before
                 } + U * (after - before) + 1.0 / FRACTIONS;
             }
@@ -248,7 +248,7 @@ proptest! {
         close!(fs_host_vcp_lost(window, timeout, packet) as f64 / FRACTIONS, law.cwnd(), 1.0 / FRACTIONS + law.cwnd() * 1e-14, "window");
     }
 
-    /// What a sender reads of two echoes is what has come between them, modulo 256; whatever was lost between.
+    /// A sender reads from two echoes the arrivals between them, modulo 256; whatever was lost between.
     #[test]
     fn echoes_count_what_has_come(t_rho in 1u32..1 << 24, packets in prop::collection::vec((0u32..=3, 1u32..70, any::<bool>()), 0..60)) {
         // The handshake's packet has no code.

@@ -201,7 +201,7 @@ fn the_code_is_that_of_the_load() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    // Whatever is in the options' bytes, and whatever bytes of the frame are spoilt.
+    // Any options, with any bytes of the frame corrupted.
     #[test]
     fn arbitrary_bytes(
         options in prop::collection::vec(any::<u8>(), 0..=40),

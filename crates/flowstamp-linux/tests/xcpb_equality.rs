@@ -111,7 +111,7 @@ fn packet() -> impl Strategy<Value = Packet> {
     )
 }
 
-/// What came in an interval, and what waits at its end.
+/// The arrivals in an interval, and the queue at its end.
 type Interval = (Vec<Packet>, Queue);
 
 #[derive(Clone, Debug)]
@@ -329,7 +329,7 @@ proptest! {
         }
     }
 
-    // Deviation 2: what waits is the same whether frames are of one packet or of many.
+    // Deviation 2: the queue is the same for frames of one packet and of many.
     #[test]
     fn frames_of_many_packets_are_as_many_packets(case in case(), kappa in 1u32..100, each in 1u64..64, frames in 1u64..1000) {
         let law = Params { kappa: QueueLength::Packets(f64::from(kappa)), ..case.law };

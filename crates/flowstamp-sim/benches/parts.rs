@@ -70,7 +70,7 @@ fn event_queue(c: &mut Criterion) {
     group.finish();
 }
 
-/// What an XCP router does to one packet: account, then stamp.
+/// An XCP router's work for one packet: account, then stamp.
 fn xcp_router(c: &mut Criterion) {
     let mut group = c.benchmark_group("XCP router, per packet");
     group.throughput(Throughput::Elements(1));

@@ -60,7 +60,7 @@ fn second_half(law: &str, router: &str) -> (u64, u64, u64) {
     let sim = Simulation::new(&loaded, None).expect("a network");
     let results = sim
         .run(&mut |p| {
-            // What is read before the last events is at most their 65,536 short of the whole.
+            // A reading before the last events is at most their 65,536 short of the total.
             last = ALLOCATIONS.load(Ordering::Relaxed);
             if half.is_none() && p.simulated >= p.duration / 2 {
                 half = Some((last, p.simulated.as_secs_f64()));
@@ -79,7 +79,7 @@ fn flows_come_and_go_without_allocation() {
     for (law, router) in [("rcp", "rcp"), ("xcp", "xcp"), ("sack", "none")] {
         let (allocations, flows, lost) = second_half(law, router);
         assert!(flows > 15_000, "{law}: {flows} flows are no test");
-        // What a lost packet needs is allocated for its flow alone, and is not what is tested here.
+        // The memory for a lost packet is allocated for its flow only, and is not tested here.
         assert_eq!(lost, 0, "{law}: the buffer is too small for this test");
         // The records of results grow as vectors do, twice as large each time: once while the number of flows doubles.
         // The others are high-water marks that may still rise: flows at one time, their timers, packets of a link.

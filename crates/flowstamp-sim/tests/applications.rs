@@ -38,8 +38,8 @@ fn left(results: &Results) -> Vec<f64> {
 
 const CAPTURE: &str = "[capture]\nlinks = ['bottleneck']\npackets = 1000000";
 
-/// Counts of a Poisson process have a variance that is their mean. Of n windows the index of dispersion has a standard deviation of
-/// sqrt(2 / n): five of them.
+/// Counts of a Poisson process have a variance that is their mean. With n windows the index of dispersion has a
+/// standard deviation of sqrt(2 / n): five of them.
 #[test]
 fn poisson_datagrams_have_a_dispersion_of_one() {
     for law in ["udp", "sack"] {
@@ -77,7 +77,7 @@ fn on_off_sends_its_duty_cycle_times_its_peak() {
     let pareto = "{ distribution = 'pareto', mean = 'MEAN', shape = 3 }";
     let exponential = "{ distribution = 'exponential', mean = 'MEAN' }";
     for (law, periods, variance) in [
-        // Of a Pareto variable: mean^2 / (shape (shape - 2)).
+        // For a Pareto variable: mean^2 / (shape (shape - 2)).
         ("udp", pareto, 1.0 / 3.0),
         ("udp", exponential, 1.0),
         ("sack", exponential, 1.0),
@@ -170,7 +170,7 @@ fn thinking_takes_its_mean() {
     }
 }
 
-/// What is lost is asked for again, and nobody waits for ever.
+/// Lost packets are requested again, and no flow waits for ever.
 #[test]
 fn lost_requests_and_responses_come_in_the_end() {
     let application = "{ kind = 'requests', sizes = '2kB', think = '10ms' }";
@@ -196,7 +196,7 @@ fn frames_of_a_window_all_arrive() {
         let told = told(&r);
         let bytes = r.summary.groups["one"].whole_run.delivered_bytes;
         assert_eq!(told.whole_run.offered, 570, "{law}");
-        // The stop cuts off what waits then.
+        // The stop discards the queue.
         assert!(told.whole_run.completed >= 560, "{law}: {told:?}");
         assert!(told.whole_run.offered_bytes - bytes <= 200_000, "{law}: {bytes} of {told:?}");
     }
@@ -227,7 +227,7 @@ fn a_call_is_a_small_packet_each_20_ms() {
     assert_eq!(told(&r).whole_run.source_drops, 0);
 }
 
-/// What waits for the host's own link is bounded by `send_buffer`; the rest is dropped at the source and counted.
+/// The queue at the host's own link is bounded by `send_buffer`; the rest is dropped at the source and counted.
 #[test]
 fn a_source_drops_what_its_buffer_does_not_hold() {
     let text =
@@ -235,7 +235,7 @@ fn a_source_drops_what_its_buffer_does_not_hold() {
             .replace("10Tbps", "100Mbps")
             .replace("200s", "199950ms");
     let told = told(&run(&text)).clone();
-    // Of each frame 20 packets wait, one of them in transmission; 30 do not.
+    // Each frame has 20 queued packets, one of them in transmission; 30 do not.
     assert_eq!(told.whole_run.offered, 2000);
     assert_eq!(told.whole_run.source_drops, 2000 * 30);
     assert_eq!(told.whole_run.completed, 0);
@@ -249,7 +249,7 @@ fn a_window_queues_what_it_does_not_let_through() {
     let told = told(&r);
     near(told.whole_run.offered_bytes as f64, 48e6, 5.0 * 50_000f64.sqrt() * 960.0, "offered");
     assert!(r.summary.links["bottleneck"].utilization > 0.95);
-    // What comes at t leaves at 2 t.
+    // A packet that comes at t leaves at 2 t.
     near(told.time_s.as_ref().expect("packets").mean, 5.0, 0.5, "wait");
 }
 
@@ -306,7 +306,7 @@ fn jitter_is_behind_the_clock_and_bounded() {
     }
 }
 
-/// Who is added beside a flow does not change its draws.
+/// A flow added beside another does not change its draws.
 #[test]
 fn draws_follow_from_seed_and_name() {
     let text = |more: &str| {

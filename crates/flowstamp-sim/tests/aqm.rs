@@ -28,10 +28,10 @@ fn long_flows(queue: &str, flows: u32) -> Results {
 
 #[test]
 fn rem_holds_the_queue_at_its_target_whatever_the_number_of_flows() {
-    // b* = 0.3 * 200 packets of 1000 bytes. The price integrates b - b* and x - c, so that both are zero in the mean but for
-    // what the price moved in 40 s: of the mean over 20,000 intervals of 10 packets, 0.001 * 0.1 * 20,000 * dx = 2 dx is
-    // the move for dx packets of error, and the price for these windows (p = 1.5/W^2 marked) is below 60: half of b*. Therefore the
-    // integral is given more weight, for which the path of 10 intervals' round trip has room.
+    // b* = 0.3 * 200 packets of 1000 bytes. The price integrates b - b* and x - c, so that both are zero on average,
+    // except for the price's change in 40 s. For the mean over 20,000 intervals of 10 packets, 0.001 * 0.1 * 20,000 *
+    // dx = 2 dx is the move for dx packets of error, and the price for these windows (p = 1.5/W^2 marked) is below 60:
+    // half of b*. Therefore the integral is given more weight, for which the path of 10 intervals' round trip has room.
     for flows in [5, 15] {
         let queue = r#"{ kind = "rem", target = "30%", gamma = 0.01 }"#;
         let results = long_flows(queue, flows);
@@ -222,7 +222,7 @@ fn pie_rests_where_renos_square_root_law_says() {
         let law = 1.5 / window.powi(2);
         let signals = (link.drops + link.marks) as f64 / link.arrivals as f64;
         assert_eq!((link.marks > 0, link.drops > 0), (ecn, !ecn), "{link:?}");
-        // Of the law's constant, windows that all halve once for several signals of one round trip take a part.
+        // Windows that all halve once for several signals of one round trip give a part of the law's constant.
         assert!(
             (0.8..1.35).contains(&(signals / law)),
             "{count} flows: {signals} of packets, {law} by the law"

@@ -1,4 +1,5 @@
-//! What one router link delivers to access links goes on without an event for each packet, and hosts run ahead: the same bits as with one.
+//! Packets from one router link to access links need no event each, and hosts run ahead: the results have the same bits
+//! as with events.
 //!
 //! A failure prints the scenario and, as proptest does, the seed that draws it again.
 
@@ -224,7 +225,7 @@ impl Network {
             if let (0, Some(factor)) = (number, self.then) {
                 let rate = format!("{:.3}Mbps", self.mbps[0] * factor);
                 let key = if self.mbps.len() == 1 { "dumbbell.rate" } else { "parking_lot.rates.0" };
-                // What may not change in mid-run is refused, with events and without.
+                // Changes that are not possible during a run are refused, with events and without.
                 let _ = sim.set(key, &rate);
             }
         }

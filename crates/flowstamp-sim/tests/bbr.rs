@@ -5,8 +5,9 @@ mod common;
 use common::run;
 use flowstamp_sim::results::{Results, SeriesKey};
 
-/// So many flows over 10 Mb/s and 40 ms, 50 packets, with a buffer of 4 such pipes. Startup overflows it where flows are many; with the
-/// least timeout of RFC 6298, which is longer than any round trip here, what that lost is repaired and over when counting begins.
+/// This number of flows over 10 Mb/s and 40 ms, 50 packets, with a buffer of 4 such pipes. Startup overflows it where
+/// flows are many; with the least timeout of RFC 6298, which is longer than any round trip here, what that lost is
+/// repaired and over when counting begins.
 fn flows(count: u32, every: &str) -> Results {
     run(&format!(
         r#"

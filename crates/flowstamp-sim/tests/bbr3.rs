@@ -5,7 +5,8 @@ mod common;
 use common::run;
 use flowstamp_sim::results::Results;
 
-/// So many flows over 10 Mb/s and 40 ms, 50 packets. The least timeout is RFC 6298's, longer than any round trip here.
+/// This number of flows over 10 Mb/s and 40 ms, 50 packets. The least timeout is RFC 6298's, longer than any round trip
+/// here.
 fn flows(law: &str, count: u32, every: &str, buffer: &str) -> Results {
     run(&format!(
         r#"
@@ -118,8 +119,8 @@ fn cubic_gets_a_share() {
 }
 
 /// The defaults serve a data centre as they do a satellite. At a second ProbeRTT takes 200 ms and a round trip at half of the pipe, and about
-/// as long to get there, of each 5 s and itself: 2.5 s of 7.5 at half of the rate leave 83% at least. Of two flows neither gets less than a quarter
-/// of both, a Jain's index of 0.8.
+/// as long to get there, of each 5 s and itself: 2.5 s of 7.5 at half of the rate leave 83% at least. Neither of two
+/// flows gets less than a quarter of both, a Jain's index of 0.8.
 #[test]
 fn the_defaults_hold_from_microseconds_to_seconds() {
     for (rate, rtt, warmup, duration) in [("10Gbps", "30us", "20ms", "100ms"), ("1Mbps", "1s", "60s", "240s")]

@@ -62,7 +62,8 @@ fn a_shaped_burst_leaves_along_the_arrival_curve() {
     }
 }
 
-/// What does not fit is lost: of a burst at once, one is sent, `limit` waits. `latency` as tbf has it: b + r latency.
+/// Packets that do not fit are lost: in a simultaneous burst, one is sent, `limit` are queued. `latency` as tbf has it:
+/// b + r latency.
 #[test]
 fn a_shaper_holds_its_limit() {
     for (key, waits) in [(r#"limit = "20kB""#, 20), (r#"latency = "8ms""#, 20), (r#"limit = "0B""#, 0)] {
@@ -104,7 +105,7 @@ fn a_flow_through_a_shaper_has_its_rate() {
     assert!(link.drops > 0 && link.max_queue_bytes > 80e3, "{link:?}");
 }
 
-/// Of a burst a policer lets b pass at once; of a constant rate R above r, b + r t by t.
+/// A policer lets b of a burst pass at once; of a constant rate R above r, b + r t by t.
 #[test]
 fn a_policer_lets_rate_and_burst_pass() {
     let queue = r#"queue = { kind = "policer", rate = "10Mbps", burst = "10kB" }"#;
@@ -135,8 +136,8 @@ fn a_policer_lets_rate_and_burst_pass() {
     }
 }
 
-/// Of 60 packets at once one is in transmission and 20 wait: with `drop = "head"` those that came last. Packet by packet they leave as the
-/// link has transmitted those before, 8 us each.
+/// With 60 packets at once, one is in transmission and 20 are queued: with `drop = "head"` those that came last. Packet
+/// by packet they leave as the link has transmitted those before, 8 us each.
 #[test]
 fn what_is_lost_at_the_head_is_what_came_first() {
     for (drop, buffer) in [("tail", "20pkt"), ("head", "20pkt"), ("head", "20500B")] {
@@ -224,7 +225,11 @@ fn what_cannot_be_together_is_refused_by_name() {
             "router = \"xcp\"\nshare = \"wfq\"",
             "\"policer\" has one bucket for the whole link, and cannot be together with share",
         ),
-        (HEAD, "priority = \"acks\"", "\"droptail\" with drop = \"head\" gives up what waits longest"),
+        (
+            HEAD,
+            "priority = \"acks\"",
+            "\"droptail\" with drop = \"head\" drops the packet that has waited longest",
+        ),
         (HEAD, "router = \"xcp\"\nshare = \"fifo\"", "cannot be together with share"),
         (
             "\"fq_codel\"",

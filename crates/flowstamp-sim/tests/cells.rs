@@ -61,8 +61,9 @@ fn xcp_b_fills_the_air_with_a_short_queue() {
     assert!(r.summary.total.goodput_bps > 4.0e6, "{}", r.summary.total.goodput_bps);
 }
 
-/// An access point with three transfers and a call to stations of one rate: transfers have equal parts, and the call's packets wait for the
-/// frame that the MAC has and no more of the queue, where a FIFO holds tens of them. A capture has each as its MAC takes it.
+/// An access point with three transfers and a call to stations of one rate: transfers have equal parts. The call's
+/// packets wait only for the frame in the MAC; a FIFO would hold tens of them before. A capture has each as its MAC
+/// takes it.
 #[test]
 fn flows_wait_apart_before_the_air() {
     let waits = |queue: &str| {

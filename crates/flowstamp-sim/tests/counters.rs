@@ -1,4 +1,4 @@
-//! What a run counts: data and acks apart, from the first packet on and after warm-up, and flows at both of their ends.
+//! Counters of a run: data and acks apart, from the first packet on and after warm-up, and flows at both of their ends.
 
 mod common;
 
@@ -52,7 +52,7 @@ fn done(results: &Results) -> Vec<(u64, u32, u32)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Warm-up changes nothing but what is counted: the whole run is what a run without warm-up counts.
+    /// Warm-up changes only the counters: the whole run is counted as without warm-up.
     #[test]
     fn the_whole_run_is_a_run_without_warm_up(
         law in prop_oneof![Just("reno"), Just("sack"), Just("cubic"), Just("bbr")],
@@ -91,7 +91,7 @@ proptest! {
     }
 }
 
-/// What a run with warm-up says of the time after it is what the whole run says less what an earlier end has.
+/// The results after warm-up are those of the whole run minus those of a run that ends with the warm-up.
 #[test]
 fn before_and_after_make_the_whole() {
     let whole = run(&scenario("sack", 1000, 3, 6));

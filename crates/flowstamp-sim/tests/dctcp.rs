@@ -147,7 +147,7 @@ fn queue_marks_and_period_are_those_of_the_paper() {
     }
 }
 
-/// What the switch marks, echoes tell: a single flow whose `alpha` reduces it has as many marks as its acks have echoes.
+/// Echoes report the switch's marks: a single flow whose `alpha` reduces it has as many marks as its acks have echoes.
 #[test]
 fn marks_of_the_switch_arrive_as_echoes() {
     for (delayed, acks) in [("false", 1.0), ("true", 0.5)] {

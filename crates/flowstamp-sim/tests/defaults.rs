@@ -1,4 +1,4 @@
-//! What somebody gets who sets nothing: laws start from the path that the scenario describes.
+//! Defaults: laws start from the path that the scenario describes.
 
 mod common;
 
@@ -106,9 +106,10 @@ fn what_is_assumed_is_said() {
     assert!(results.summary.warnings.is_empty());
 }
 
-/// What a flow gets on a path that is a thousand times shorter or longer than the Internet's is what it gets on the Internet's: a TCP whose
-/// window is halved on a buffer of a pipe uses 3/4 of the link at the least (`W` from pipe to two, and once from half a pipe, where slow start
-/// overshot), BBR all but its visits to ProbeRTT. Each of those takes 2 or 3 round trips of 10 where paths are long: 0.7.
+/// A flow gets the same share on a path that is a thousand times shorter or longer than the Internet's. A TCP that
+/// halves its window on a buffer of one pipe uses at least 3/4 of the link (`W` from pipe to two, and once from half a
+/// pipe, where slow start overshot). BBR uses all except its visits to ProbeRTT. Each of those takes 2 or 3 round trips
+/// of 10 where paths are long: 0.7.
 #[test]
 fn every_law_works_on_every_path_or_says_why_not() {
     let blind = |law: &SenderSpec| Some((law.name(), law.blind_router()?.name()));
@@ -164,7 +165,7 @@ fn timers_follow_long_paths() {
     assert!(!usual.keys().any(|key| key.ends_with("max_rto") || key.ends_with("max_rtt")), "{usual:?}");
 }
 
-/// What a second of `law` over 1 Mb/s and 6 s with these keys warns of.
+/// The warnings of one second of `law` over 1 Mb/s and 6 s with these keys.
 fn over_six_seconds(law: &str, router: &str, link: &str, transport: &str) -> Vec<String> {
     run(&format!(
         r#"
@@ -184,7 +185,7 @@ fn over_six_seconds(law: &str, router: &str, link: &str, transport: &str) -> Vec
     .warnings
 }
 
-/// Of one line each: the key, its value, and what would be right.
+/// One line each: the key, its value, and a value that would be right.
 #[test]
 fn time_constants_shorter_than_the_path_warn() {
     let none = Vec::<String>::new();
@@ -208,9 +209,9 @@ fn time_constants_shorter_than_the_path_warn() {
     assert_eq!(over_six_seconds("xcp", r#""xcp""#, r#"share = "wfq""#, ""), [told]);
 }
 
-/// RFC 6298 (2.3) and (2.4): RTO = max(min_rto, SRTT + 4 RTTVAR), to which the clock of a simulator adds nothing. Of a buffer of 64 packets
-/// no RTT is above 100 us + 64 * 8 us = 612 us, no deviation above 512 us, and so no RTO above max(2 ms, 612 us + 4 * 512 us) = 2.66 ms. By
-/// ns-2's clock of 10 ms it is two ticks.
+/// RFC 6298 (2.3) and (2.4): RTO = max(min_rto, SRTT + 4 RTTVAR), to which the clock of a simulator adds nothing. With
+/// a buffer of 64 packets no RTT is above 100 us + 64 * 8 us = 612 us, no deviation above 512 us, and so no RTO above
+/// max(2 ms, 612 us + 4 * 512 us) = 2.66 ms. By ns-2's clock of 10 ms it is two ticks.
 #[test]
 fn incast_waits_for_the_timeout_that_is_asked_for() {
     let with = |tick: &str| {
@@ -359,7 +360,7 @@ fn rtts_far_apart_are_told_of() {
     let begin = format!("router of bottleneck and bottleneck.reverse: {told}");
     let line = said.iter().find(|line| line.starts_with(&begin) && line.ends_with(of));
     let line = line.unwrap_or_else(|| panic!("{said:?}"));
-    // What it advises is right: with that much there is no such warning, and with a hundredth more there is.
+    // Its advice is right: that value gives no such warning, and a hundredth more does.
     if let Some(alpha) = line.split("set alpha to ").nth(1).and_then(|rest| rest.split(' ').next()) {
         let alpha: f64 = alpha.parse().expect("a number");
         let linear = |alpha: f64| {
@@ -457,7 +458,7 @@ fn goodput_means_payload() {
         assert_eq!(link.arrivals, packets);
         let wire = link.utilization * link.rate_bps * 5.0 / 8.0;
         let expected = (size + packets * header) as f64;
-        // The sum over the run is exact but for rounding.
+        // The sum over the run is exact except for rounding.
         assert!((wire - expected).abs() < 1e-6 * expected, "{wire} on the wire for {expected}");
         assert!((summary.groups["one"].goodput_bps - size as f64 * 8.0 / 5.0).abs() < 1e-6 * expected);
     }

@@ -68,7 +68,7 @@ fn a_classic_and_an_l4s_flow_have_about_the_same_rate() {
     let ratio = l4s / classic;
     assert!(ratio > 1.37 / 2.0 && ratio < 1.37 * 2.0, "{ratio}: {l4s} and {classic}");
     let (waits, l4s_waits) = (mean(&results, "classic_delay_s"), mean(&results, "l4s_delay_s"));
-    // One flow's window halves: the queue is at the target in the mean, but for a time when it is empty.
+    // One flow's window halves: the queue is at the target on average, except while it is empty.
     assert!((waits - 0.015).abs() < 0.005, "classic: {waits} s");
     assert!(l4s_waits < 0.001, "L4S: {l4s_waits} s");
     let link = &results.summary.links["bottleneck"];

@@ -103,7 +103,7 @@ fn macro_flows_get_what_their_micro_flows_would() {
         let tenth = f64::from(core) * 1e6 / 8.0 * 0.004;
         assert!(link.drops == 0 && link.mean_queue_bytes < tenth, "{link:?}");
         assert!(link.utilization > 0.95, "{link:?}");
-        // What is lost is lost at the edge, and the law of macro-flows has no data to be unfair with.
+        // All losses are at the edge, and the law of macro-flows has no data to be unfair with.
         assert!(r.summary.links["edge3"].drops > 0);
         assert_eq!(mbps(&r, "macro1"), 0.0);
     }

@@ -250,13 +250,13 @@ fn an_application_rate_is_kept() {
         let slow = r.summary.groups["slow"].goodput_bps;
         assert!((slow / 1e6 - 1.0).abs() < 0.02, "{protocol}: {slow}");
         let long = r.summary.groups["long"].goodput_bps;
-        // Of the 8.96 Mb/s that are left, 0.96 are payload; a tenth of it for windows that come and go in bursts.
+        // 0.96 of the remaining 8.96 Mb/s are payload; a tenth of it for windows that come and go in bursts.
         assert!(long > 0.9 * 8.96e6 * 0.96, "{protocol}: the other flow gets the rest, not {long}");
     }
 }
 
 /// Flows that stop send nothing new and free the link.
-/// What is measured of a link does not depend on who looks on, to the bit: the rates and times here are no round numbers of
+/// Observers do not change a link's measurements by a bit: the rates and times here are not round numbers of
 /// picoseconds.
 #[test]
 fn probes_change_nothing_that_is_measured() {
@@ -358,7 +358,7 @@ fn warm_up_leaves_no_trace_in_the_series() {
     }
 }
 
-/// What is beyond the end of time never comes: it does not wrap to its start.
+/// An event beyond the end of time never comes: time does not wrap.
 #[test]
 fn times_beyond_the_end_do_not_wrap() {
     let r = run(r#"
@@ -504,7 +504,7 @@ fn a_lifetime_is_a_stop_of_each_flow_s_own() {
         assert_eq!(delivered("lifetime = \"4s\"\nstop = \"3s\""), delivered("stop = \"3s\""));
         assert_ne!(delivered("lifetime = \"2s\""), delivered("stop = \"3500ms\""));
     }
-    // What an application that makes 1 Mb/s has sent tells how long it lived, to a packet of 8 ms.
+    // The data of an application of 1 Mb/s gives its lifetime to within a packet of 8 ms.
     let many = scenario(
         "law = \"udp\"\nrate = \"1Mbps\"\ncount = 40\nspread = \"1s\"\nlifetime = \"1s\"\nlifetime_spread = \"2s\"",
     );
@@ -520,7 +520,7 @@ fn a_lifetime_is_a_stop_of_each_flow_s_own() {
     assert!((mean - 2.0).abs() <= 3.0 * 2.0 / f64::sqrt(12.0 * 40.0), "{mean}");
 }
 
-/// A group of no flows is a group that is not there, but for its name in the results.
+/// A group without flows changes nothing except its name in the results.
 #[test]
 fn a_group_may_have_no_flows() {
     let one = "[[flows]]\nname = \"one\"\nlaw = \"sack\"\n";

@@ -4,8 +4,9 @@ mod common;
 
 use common::run;
 
-/// Wei and others 2006: at rest alpha packets of each flow wait, N alpha in all, and the shares are even. The queue is without the
-/// packet in transmission, and windows, which are whole in flight, a packet less at most.
+/// Wei and others 2006: in equilibrium alpha packets of each flow are queued, N alpha in total, and the shares are
+/// even. The queue is without the packet in transmission, and windows, which are whole in flight, a packet less at
+/// most.
 #[test]
 fn each_flow_keeps_alpha_packets_in_the_queue() {
     for (rate, rtt, count) in [("50Mbps", "80ms", 1), ("50Mbps", "80ms", 4), ("10Mbps", "40ms", 2)] {

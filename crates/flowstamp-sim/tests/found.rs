@@ -1,4 +1,4 @@
-//! What random networks found (`random_networks/`), as small as it was shrunk.
+//! Faults that random networks found (`random_networks/`), as small as it was shrunk.
 
 mod common;
 
@@ -95,7 +95,7 @@ fn a_single_router_is_not_two() {
     let plain = goodput(0.0);
     assert!(plain > 9e6, "{plain}");
     for fairness in [0.01, 0.1, 1.0] {
-        // The rates are the same but for the rounding of a product.
+        // The rates are the same except for the rounding of a product.
         assert!(
             (goodput(fairness) / plain - 1.0).abs() < 1e-3,
             "{fairness}: {} and {plain}",

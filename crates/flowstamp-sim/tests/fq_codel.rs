@@ -45,8 +45,9 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// RFC 8290, section 1.3: flows that send less than a quantum in a round are served at once. What is in transmission is finished, a packet of
-/// 0.8 ms; a TCP flow whose queue was empty may be new before it, and send a quantum. Under drop-tail it waits as all do.
+/// RFC 8290, section 1.3: flows that send less than a quantum in a round are served at once. The packet in transmission
+/// is finished, 0.8 ms; a TCP flow whose queue was empty may be new before it, and send a quantum. Under drop-tail it
+/// waits as all do.
 #[test]
 fn a_sparse_flow_does_not_wait() {
     let flows = format!("{CALL}{CUBIC}count = 2\n");
@@ -70,7 +71,8 @@ fn unequal_flows_have_equal_parts() {
         r.summary.groups["cubic"].goodput_bps / r.summary.groups["reno"].goodput_bps
     };
     // Half of the link is 7.5 packets in 12 ms and 15 in 24 ms. At a target of 50 ms 31 more wait before Reno's window halves, so that half of it is
-    // more than the path's: no queue is ever empty. Of 12,500 packets each may have a quantum and a packet more than the other, at both ends.
+    // more than the path's: no queue is ever empty. Each flow may have a quantum and a packet more of the 12,500 than
+    // the other, at both ends.
     for rtt in ["12ms", "24ms"] {
         let ratio = ratio("{ kind = \"fq_codel\", target = \"50ms\", interval = \"500ms\" }", rtt);
         assert!((ratio - 1.0).abs() < 4.0 / 12_500.0, "{rtt}: {ratio}");
@@ -79,12 +81,12 @@ fn unequal_flows_have_equal_parts() {
     // empty for parts of the next round. A packet in 7.5 for less than half of the time is 7%.
     let usual = ratio("\"fq_codel\"", "12ms");
     assert!((usual - 1.0).abs() < 0.07, "{usual}");
-    // What it is without: a FIFO of 250 ms favours CUBIC.
+    // Without it, a FIFO of 250 ms favours CUBIC.
     assert!(ratio("\"droptail\"", "12ms") > 2.0);
 }
 
-/// Who does not react fills the buffer and loses from its own queue (section 4.1): the other has half of the link and loses what its CoDel
-/// takes.
+/// An unresponsive flow fills the buffer and loses from its own queue (section 4.1). The other has half of the link and
+/// loses only to its own CoDel.
 #[test]
 fn a_flow_that_does_not_react_harms_itself() {
     let flows = "[[flows]]\nname = \"flood\"\nlaw = \"udp\"\nrate = \"20Mbps\"\n[[flows]]\nname = \"tcp\"\nlaw = \"cubic\"\n";

@@ -162,7 +162,7 @@ fn every_law_has_its_digests() {
     assert!(missing.is_empty(), "golden/laws.txt lacks {missing:?}; make bless records them");
 }
 
-/// What a reviewer sees of a change: a line for each scenario in `golden/table.txt`.
+/// Shows a change to reviewers: a line for each scenario in `golden/table.txt`.
 #[test]
 fn the_table_shows_what_changed() {
     let header = format!(

@@ -15,7 +15,7 @@ const SENT: u32 = 50_000;
 const GAP_S: f64 = 1e-3;
 /// How long the link takes for a packet.
 const TRANSMISSION_S: f64 = 80e-6;
-/// What a packet waits at the next link behind a few others.
+/// A packet's waiting time at the next link behind a few others.
 const BEHIND_S: f64 = 1e-6;
 
 /// Datagrams over a link of 20 ms with these impairments, and a much faster one behind it. Both are recorded.
@@ -43,7 +43,7 @@ fn seconds(ps: u64) -> f64 {
     ps as f64 / 1e12
 }
 
-/// Of each packet when it left the first link's transmitter, and when it reached the second; by its number.
+/// For each packet, the times when it left the first link's transmitter and reached the second; by its number.
 fn crossings(r: &Results) -> Vec<(f64, Option<f64>)> {
     let mut all = Vec::new();
     for packet in r.capture.packets.iter().filter(|p| p.link == 0) {
@@ -89,13 +89,13 @@ fn uniform(x: f64) -> f64 {
     ((x - 0.015) / 0.01).clamp(0.0, 1.0)
 }
 
-/// Of a normal distribution: `(1 + erf(z/sqrt 2))/2`.
+/// For a normal distribution: `(1 + erf(z/sqrt 2))/2`.
 fn normal(x: f64) -> f64 {
     0.5 * (1.0 + libm::erf((x - 0.02) / 0.002 / std::f64::consts::SQRT_2))
 }
 
-/// Of a Pareto distribution of this shape whose mean is 20 ms and whose standard deviation is 2 ms: with the scale m it is `m a/(a - 1)` and
-/// `m/(a - 1) sqrt(a/(a - 2))` (Johnson, Kotz and Balakrishnan 1994, chapter 20).
+/// For a Pareto distribution of this shape whose mean is 20 ms and whose standard deviation is 2 ms: with the scale m
+/// it is `m a/(a - 1)` and `m/(a - 1) sqrt(a/(a - 2))` (Johnson, Kotz and Balakrishnan 1994, chapter 20).
 fn pareto(x: f64, a: f64) -> f64 {
     let m = 0.002 * (a - 1.0) / (a / (a - 2.0)).sqrt();
     let x = x - (0.02 - m * a / (a - 1.0));
@@ -110,7 +110,7 @@ fn jitter_has_the_distribution_that_is_asked_for() {
         ("uniform\", spread = \"5ms\"", 0.005 / 3.0_f64.sqrt(), &uniform as &dyn Fn(f64) -> f64),
         ("normal\", deviation = \"2ms\"", 0.002, &normal),
         ("pareto\", deviation = \"2ms\", shape = 5.0", 0.002, &|x| pareto(x, 5.0)),
-        // Of shape 3 the third moment is infinite, and a sample's deviation tells little.
+        // With shape 3 the third moment is infinite, and a sample's deviation says little.
         ("pareto\", deviation = \"2ms\"", 0.0, &|x| pareto(x, 3.0)),
     ] {
         let r = datagrams(&format!("{{ jitter = {{ distribution = \"{jitter} }} }}"), "");

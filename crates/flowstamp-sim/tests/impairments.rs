@@ -105,7 +105,7 @@ fn as_many_are_held_back_as_are_asked_for_and_overtaken() {
     assert!(seen == expected, "4.5 ms behind where they would be");
 }
 
-/// Who is lost does not depend on what else is done to packets, which each take as many draws.
+/// Other impairments do not change which packets are lost, because each packet takes the same number of draws.
 #[test]
 fn the_same_are_lost_whatever_else_is_asked_for() {
     let lost = |impairments| {
@@ -307,7 +307,7 @@ fn sack_keeps_to_the_square_root_law() {
     }
 }
 
-/// What makes no sense is refused in one line that names the link, the key, the value and what would be right.
+/// Invalid values are refused in one line that names the link, the key, the value and a right value.
 #[test]
 fn impairments_that_make_no_sense_are_refused() {
     for (impairments, expected) in [

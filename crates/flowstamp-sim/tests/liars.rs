@@ -1,4 +1,4 @@
-//! What strangers who lie can do to a link and to those on it who do not: without the routers' bounds, and with them.
+//! The harm that lying senders can do to a link and to honest flows, without the routers' bounds and with them.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn most(r: &Results, metric: &str) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Of the link, with headers of 40 bytes in packets of 1500.
+/// Share of the link, with headers of 40 bytes in packets of 1500.
 const PAYLOAD: f64 = 1460.0 / 1500.0;
 const LINK: f64 = 95e6;
 
@@ -78,7 +78,7 @@ fn xcp(law: &str, bound: &str, per_s: f64) -> Results {
 }
 
 /// The review's attack on XCP as the papers write it: the honest flows' sum falls towards C alpha / (alpha + gamma), `d` rises to seconds, and
-/// newcomers stay where they begin. What the other tests bound is really there.
+/// newcomers stay where they begin. The harm that the other tests bound really exists.
 #[test]
 fn one_small_packet_costs_xcp_a_fifth() {
     for (law, per_s) in [("xcp", 20.0), ("xcp-draft", 1.0), ("xcp-draft", 20.0)] {
@@ -112,7 +112,7 @@ proptest! {
     }
 }
 
-/// Where nobody lies, the bound changes nothing by 0.1 Mb/s: not what flows have at rest, nor after a start.
+/// Without liars, the bound changes no rate by 0.1 Mb/s, neither in equilibrium nor after a start.
 #[test]
 fn honest_flows_do_not_notice_the_bound() {
     for law in ["xcp", "xcp-draft"] {
@@ -167,7 +167,8 @@ fn rcp(flows: u32, bound: &str, rtt: &str, per_s: u32) -> Results {
     ))
 }
 
-/// What `R` is worth where `d` is a liar's: what is spare two seconds after half of the flows have left, and what is lost as others come.
+/// The quality of `R` if `d` is a liar's: the spare capacity two seconds after half of the flows have left, and the
+/// losses when others come.
 #[test]
 fn rcp_adapts_slowly_where_a_liar_is_believed() {
     for flows in [4, 40] {

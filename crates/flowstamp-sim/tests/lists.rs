@@ -38,7 +38,8 @@ fn as_text(rows: &[FlowRow]) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// What arrived at random in one run, and is listed for another, in any order, has the same completion times to the bit.
+    /// Flows that arrived at random in one run, and are listed for another in any order, have the same completion times
+    /// to the bit.
     #[test]
     fn a_list_of_what_arrived_gives_the_same(
         law in prop::sample::select(laws()),

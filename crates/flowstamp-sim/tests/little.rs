@@ -60,7 +60,7 @@ proptest! {
             };
             // Both sides are whole numbers of picoseconds: nothing is rounded.
             prop_assert_eq!(law.unaccounted, 0.0);
-            // What straddles the window's ends is all that may be between them.
+            // The difference is at most the packets that straddle the window's ends.
             prop_assert!(law.relative_difference <= law.edge_bound * (1.0 + 1e-12), "{:?}", law);
             // The table of flows says the same: times are rounded to a picosecond in 4 s.
             let inside: f64 = flows
@@ -91,7 +91,7 @@ proptest! {
             // Transmissions last whole picoseconds: half of one too short at most, of an ack of 40 bytes.
             let rounding = 0.5e-12 * link.rate_bps / (40.0 * 8.0);
             prop_assert!(link.utilization <= 1.0 + rounding, "{}", link.utilization - 1.0);
-            // What left the link before the window may arrive in it: a propagation time's worth.
+            // Packets that left the link before the window may arrive in it, for one propagation time.
             let early = link.rate_bps * 0.2;
             let carried = link.utilization * link.rate_bps * window_s;
             prop_assert!(results.summary.groups[group].goodput_bps * window_s <= carried + early);

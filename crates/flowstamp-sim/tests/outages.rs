@@ -15,7 +15,7 @@ fn seconds(ps: u64) -> f64 {
     ps as f64 / 1e12
 }
 
-/// Of each packet that began its transmission on this link, by its number, when.
+/// The start of transmission on this link of each packet, by number.
 fn on(r: &Results, link: &str) -> BTreeMap<u32, f64> {
     let number = r.capture.links.iter().position(|name| name == link).expect("it is recorded") as u32;
     let there = r.capture.packets.iter().filter(|p| p.link == number && p.data);
@@ -39,7 +39,7 @@ fn one_way(on_failure: &str) -> Results {
     ))
 }
 
-/// What is on the line as it fails, and what leaves the transmitter before it returns, is lost, and nothing else.
+/// Packets on the line when it fails, and those that leave the transmitter before it returns, are lost. No others are.
 #[test]
 fn what_is_on_a_link_that_fails_is_lost() {
     let r = one_way("lose");
@@ -64,7 +64,7 @@ fn what_waits_for_a_link_that_holds_waits() {
     let r = one_way("hold");
     let (sent, came) = (on(&r, "a"), on(&r, "b"));
     assert_eq!((r.summary.packets.lost, r.summary.packets.arrived), (0, sent.len() as u64));
-    // One may be at the transmitter, which stands still.
+    // Another may be at the stopped transmitter.
     assert!(sent.values().filter(|began| (2.0..3.0).contains(*began)).count() <= 1);
     for (seq, began) in &sent {
         let left = began + TRANSMISSION_S;
@@ -165,7 +165,7 @@ fn routes_follow_after_convergence() {
 #[test]
 fn routes_follow_at_once_or_never() {
     let at_once = two_ways("");
-    // What was on its way to the link or on it as it failed: 10 ms, a packet each.
+    // Packets on their way to the link or on it when it failed: 10 ms, a packet each.
     assert!(at_once.summary.packets.lost.abs_diff(10) <= 1, "{}", at_once.summary.packets.lost);
     let never = two_ways("routing = { reroute = false }");
     assert!(on(&never, "sb").is_empty());

@@ -23,10 +23,11 @@ fn mean(values: &[f64]) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// Any capacity, delay, number of flows and first window; fair windows of 8 packets and more. What an interval allocates is a
-    /// share of what is spare, whatever the capacity (section 3.6.4): after 100 round trips, counted with the queue that the
-    /// first windows leave, utilisation is at least 0.9, as in X5. With fewer than 12 packets, rates of whole packets can go round in
-    /// a cycle that leaves a tenth idle: 35 flows with windows of 8.08 packets use 0.90 over 400 round trips, and 0.87 over 100.
+    /// Any capacity, delay, number of flows and first window; fair windows of 8 packets and more. An interval allocates
+    /// a share of the spare capacity, at any capacity (section 3.6.4). After 100 round trips, counted with the queue
+    /// that the first windows leave, utilisation is at least 0.9, as in X5. With fewer than 12 packets, rates of whole
+    /// packets can go round in a cycle that leaves a tenth idle: 35 flows with windows of 8.08 packets use 0.90 over
+    /// 400 round trips, and 0.87 over 100.
     #[test]
     fn capacity_is_reached(
         seed in 0u64..1000,
@@ -206,7 +207,7 @@ fn beside_tcp_windows_become_equal() {
     };
     let ratio = window("tcp") / window("pcp");
     assert!((0.67..1.5).contains(&ratio), "{} and {}", window("tcp"), window("pcp"));
-    // Who does not know its flows' windows cannot share by them; one queue for all has no class of its own.
+    // A law that does not know its flows' windows cannot share by them; one queue for all has no class of its own.
     let refused =
         |share: &str, router: &str| try_load(&scenario(share, router)).expect_err("refused").to_string();
     assert!(refused(by_windows, "rcp").contains("weights: is \"windows\", but \"rcp\""));

@@ -52,7 +52,7 @@ fn a_random_delay_ends_phase_effects() {
     }
 }
 
-/// What else explains uneven shares is not called a phase effect.
+/// Uneven shares with another cause are not called a phase effect.
 #[test]
 fn nothing_is_told_where_something_else_explains_it() {
     let locked = five("sack", "10Mbps", "", "");
@@ -141,7 +141,7 @@ fn packets_keep_their_order() {
                 again += 1;
             }
         }
-        // What the queue dropped is not seen before it is sent again: a packet that is behind was sent again.
+        // A dropped packet is not seen before it is resent: a packet that is behind was resent.
         let retransmissions: u64 = results.summary.groups.values().map(|group| group.retransmissions).sum();
         assert!(sent > 1000, "{law}: {sent}");
         assert!(again <= retransmissions, "{law}: {again} behind, {retransmissions} sent again");
@@ -165,7 +165,7 @@ fn a_run_with_delays_is_a_function_of_scenario_and_seed() {
     }
 }
 
-/// A paced law's delay counts from when its pace lets a packet go: its rate stays.
+/// A paced law's delay counts from the packet's paced time: its rate stays.
 #[test]
 fn a_pace_is_kept() {
     let text = |transport: &str| {

@@ -106,8 +106,8 @@ fn acks_of_crowded_links_come_back_soon() {
         assert!(p.arrived + p.lost <= p.sent);
         r.flows.iter().filter_map(|f| f.srtt_s.get()).sum::<f64>() / r.flows.len() as f64
     };
-    // What is above the path's 20 ms is two waits alike, one of the data and one of their acks on the way back; without the
-    // second, half of it is left, give or take where in their saw-teeth the flows end.
+    // The time above the path's 20 ms is two equal waits, one of the data and one of their acks on the way back;
+    // without the second, half of it is left, give or take where in their saw-teeth the flows end.
     let (plain, first) = (srtt("none", "sack", "droptail", "none"), srtt("none", "sack", "droptail", "acks"));
     let left = (first - 0.020) / (plain - 0.020);
     assert!((0.35..0.75).contains(&left), "{plain} {first}");

@@ -220,7 +220,7 @@ fn what_is_sent_again_is_not_ecn_capable() {
     }
 }
 
-/// Flows are ECN-capable, but for those of a law that does not answer marks; both unless the scenario says otherwise.
+/// Flows are ECN-capable, except those of a law that does not answer marks; both unless the scenario says otherwise.
 #[test]
 fn a_law_that_does_not_answer_marks_is_not_marked() {
     let marks_and_drops = |law: &str, transport: &str| {

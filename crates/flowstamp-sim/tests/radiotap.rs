@@ -58,7 +58,7 @@ const FIELDS: [&str; 26] = [
 /// A frame by its fields' names.
 type Row = BTreeMap<&'static str, String>;
 
-/// What tshark reads in the capture of a run.
+/// Fields that tshark reads in the capture of a run.
 fn read(mut tshark: Command, name: &str, results: &Results) -> Vec<Row> {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&dir).expect("a folder");

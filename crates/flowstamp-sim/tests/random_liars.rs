@@ -8,7 +8,7 @@
 //!
 //! 1. *Liars send* at most a fifth of the link each, the most that an isolated flow is allowed. A liar that gets more
 //!    takes it from the honest flows, and so fails the test.
-//! 2. *What honest flows have* is a mean over the 10 s that end 30 s after the last liar's start. Each honest flow is
+//! 2. *Honest throughput* is a mean over the 10 s that end 30 s after the last liar's start. Each honest flow is
 //!    tested about once in this time. A test halves the flow and takes up to 2.4% of the link from the mean, also in a
 //!    run without liars.
 //! 3. *Capacity left* does not include the share that XCP gives to light liars and that they do not use. A liar below a
@@ -24,7 +24,7 @@ use flowstamp_sim::results::{Results, TestedFlow};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Of the link, in payload: headers of 40 bytes in packets of 1500.
+/// The link's rate in payload: headers of 40 bytes in packets of 1500.
 const LINK: f64 = 100e6 * 1460.0 / 1500.0;
 /// The police's `heavy`, and the most that an isolated flow is allowed.
 const HEAVY: f64 = 10e6;
@@ -105,8 +105,8 @@ fn goodput(r: &Results, group: &str, (from_s, to_s): (f64, f64)) -> f64 {
 
 /// Utilisation of an XCP link beside `idle` liars that do not use their increases.
 ///
-/// Liars with a share `w` of the weight get a share `w` of the increases. At rest, the increases of the other flows,
-/// `(1 - w) gamma y`, equal their decreases, `gamma y - alpha (C - y)` (equation 2).
+/// Liars with a share `w` of the weight get a share `w` of the increases. In equilibrium, the increases of the other
+/// flows, `(1 - w) gamma y`, equal their decreases, `gamma y - alpha (C - y)` (equation 2).
 ///
 /// XCP-b has no C, so equation 2 does not hold for it. It is allowed the same because light flows cost it as much: with three
 /// honest flows and five more that send 1 Mb/s each, this link's utilisation is 0.94 with XCP and 0.91 with XCP-b. For five
@@ -118,7 +118,7 @@ fn used(law: &str, idle: usize, honest: usize) -> f64 {
     alpha / (alpha + gamma * weight / (weight + honest as f64))
 }
 
-/// What is wrong with a run, if anything is.
+/// The fault of a run, if it has one.
 fn judge(law: &str, r: &Results) -> Result<(), String> {
     let tested = r.summary.links["bottleneck"].police.as_ref().expect("there is a police");
     let liars: Vec<&String> = r.summary.groups.keys().filter(|name| name.starts_with("liar")).collect();

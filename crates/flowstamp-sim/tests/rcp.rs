@@ -136,7 +136,7 @@ fn rates_below_a_packet_per_round_trip() {
 /// has one in each round trip, which fill the link alone with C rtt / 40 B flows, 250 here.
 #[test]
 fn probes_leave_the_link_to_the_data() {
-    // Of the bottleneck: packets that arrived for each packet of data that was delivered, and Mb/s of data.
+    // For the bottleneck: arrived packets for each delivered data packet, and Mb/s of data.
     let cost = |law: &str| {
         let r = run(&format!(
             r#"

@@ -97,7 +97,7 @@ proptest! {
         }
     }
 
-    /// What else there is does not move a flow: other groups, more flows of its own, links elsewhere.
+    /// Other groups, more flows of its own and links elsewhere do not move a flow.
     #[test]
     fn a_flow_keeps_its_way(seed in any::<u32>(), more in 1usize..50) {
         let seed = format!("seed = {seed}\n");
@@ -247,7 +247,8 @@ fn weights_go_before_delays() {
     let by_weight = laid(&with(["weight = 1", "weight = 1", "weight = 3"]));
     assert_eq!(data(&by_weight, "g"), [["a->b", "b->c"]]);
     assert_eq!(route(&by_weight, by_weight.flows[0].routes.acks), ["c->b", "b->a"]);
-    let refused = try_load(&with(["weight = 1", "", "weight = 3"])).expect_err("one has none").to_string();
+    let refused =
+        try_load(&with(["weight = 1", "", "weight = 3"])).expect_err("a weight is missing").to_string();
     assert!(refused.contains("graph.links[1].weight: is missing, but other links have weights"), "{refused}");
     let refused = try_load(&with(["weight = 0", "", ""])).expect_err("it is zero").to_string();
     assert!(
@@ -269,7 +270,8 @@ fn ways_of_equal_weight_are_shared() {
     assert_eq!(ways, BTreeSet::from([vec!["a->b", "b->c"], vec!["a->c"]]));
 }
 
-/// Two links side by side carry twice as much as one: 32 flows leave neither empty (but for once in 2^31 seeds), and each is full.
+/// Two links side by side carry twice as much as one: 32 flows leave neither empty (except once in 2^31 seeds), and
+/// each is full.
 #[test]
 fn links_side_by_side_carry_as_much_as_both() {
     let pair = ("a", "b", "5Mbps", "5ms", "");

@@ -214,7 +214,7 @@ fn overrides_reach_all_of_a_pattern() {
     assert!(refused.contains("\"down*\" is not in the list of 3: long, up1, up2"), "{refused}");
 }
 
-/// What is written out reads back as the same scenario.
+/// A written scenario reads back as the same scenario.
 #[test]
 fn the_spelled_out_scenario_is_the_same() {
     let loaded = with(&[]).expect("good");

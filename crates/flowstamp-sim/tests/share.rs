@@ -99,8 +99,8 @@ proptest! {
     }
 }
 
-/// Without other traffic a scheduler changes nothing but what the order of events at one instant may: the same packets get
-/// through, and the same rates.
+/// Without other traffic a scheduler changes only the order of events at one instant: the same packets get through, at
+/// the same rates.
 #[test]
 fn a_scheduler_with_one_class_is_a_fifo() {
     let goodputs = |share: &str| {
@@ -181,7 +181,7 @@ fn what_is_asked_for_is_checked() {
     assert!(name.contains("sfq") && name.contains("wfq"), "{name}");
 }
 
-/// What probes tell of a queue law is of the one that is at work: each class's, where each has a queue.
+/// Probes report the queue law that is at work: each class's, if each has a queue.
 #[test]
 fn probes_see_the_queue_laws_of_classes() {
     for (share, averages) in [("fifo", vec!["average"]), ("wfq", vec!["own_average", "other_average"])] {
@@ -246,8 +246,8 @@ fn xcp_keeps_to_its_part() {
     }
 }
 
-/// A link with a queue for each class keeps to its buffer while its parts move: what one has lost may still be full of packets
-/// while the other's has grown.
+/// A link with a queue for each class stays within its buffer while its parts move: one part may still be full while
+/// the other's has grown.
 #[test]
 fn parts_that_move_keep_to_the_buffer() {
     for (scheduler, law) in [("wfq", "rcp"), ("drr", "rcp"), ("wfq", "xcp")] {

@@ -60,7 +60,7 @@ proptest! {
     }
 }
 
-/// What is sampled is handed out piece by piece, nothing twice and nothing missed.
+/// Samples are handed out piece by piece, each exactly once.
 #[test]
 fn series_come_in_pieces() {
     let loaded = golden("xcp");
@@ -332,7 +332,7 @@ fn parameters_of_routers_and_stops_can_be_set() {
         sim.run_until(Time::from_secs(4), &mut go).expect("the rest");
         sim.results().expect("results")
     };
-    // What was there already changes nothing.
+    // Setting an unchanged value has no effect.
     let same =
         with(&[("dumbbell.router.alpha", "0.4"), ("flows.stops.stop", "3s"), ("dumbbell.rate", "10Mbps")]);
     assert_eq!(same.digest(), whole);
@@ -433,7 +433,7 @@ fn delays_buffers_and_starts_that_are_set_are_those_of_a_file() {
     }
 }
 
-/// A smaller buffer lets nothing in until what waits fits.
+/// A smaller buffer admits no packet until the backlog fits.
 #[test]
 fn a_buffer_that_is_set_bounds_the_queue() {
     let mut sim = start(
@@ -564,7 +564,7 @@ fn delays_that_change_again_and_again_stall_nobody() {
         sim.run_until(Time::from_secs(12), &mut go).expect("the rest");
         let goodput: f64 =
             sim.results().expect("results").summary.groups.values().map(|g| g.goodput_bps).sum();
-        // Of the 9.5 Mb/s that they have undisturbed; who stalls has less than 0.7.
+        // Share of the 9.5 Mb/s that they have undisturbed; who stalls has less than 0.7.
         assert!(goodput > 7e6, "{steps:?}: {goodput}");
     }
 }
@@ -641,11 +641,12 @@ fn a_sender_does_what_it_is_told() {
             mbps(from)
         );
     }
-    // Who starts later starts as told by then: 105 packets by 20 in each round trip arrive within five and a half of them.
+    // Later flows start with the values set by then: 105 packets by 20 in each round trip arrive within five and a half
+    // of them.
     let late = results.flows.iter().find(|flow| &*flow.group == "late").expect("a flow");
     let fct_s = late.fct_s.expect("it ends");
     assert!((0.54..0.58).contains(&fct_s), "{fct_s}");
-    // What a sender is told moves no path.
+    // A change of a sender moves no path.
     assert!(late.ideal_fct_s.get().is_some_and(|ideal_s| ideal_s < fct_s));
 
     // Told at once is told from the start, and what is told again changes nothing.

@@ -76,7 +76,7 @@ fn one(router: &str, law: &str, more: &str) -> String {
 #[test]
 fn all_of_a_network_have_the_same_interval() {
     let warnings = |router: &str, law: &str| run(&one(router, law, "")).summary.warnings;
-    // One says it, the others follow; and 200 ms are 2.5 RTTs of 80 ms.
+    // One router has the value, the others follow; and 200 ms are 2.5 RTTs of 80 ms.
     let router = r#"{ law = "vcp", t_rho = "100ms" }"#;
     let by_router = run(&one(router, "\"vcp\"", ""));
     let by_both = run(&one(router, r#"{ law = "vcp", t_rho = "100ms" }"#, ""));
@@ -87,7 +87,7 @@ fn all_of_a_network_have_the_same_interval() {
     assert_eq!(by_nobody.flows[0].delivered_bytes, by_paper.flows[0].delivered_bytes);
     assert_ne!(by_router.flows[0].delivered_bytes, by_nobody.flows[0].delivered_bytes);
     assert_eq!(by_router.summary.assumed["vcp.t_rho"], "100ms");
-    // What does not go together, or with the path, is said.
+    // Values that contradict each other or the path are reported.
     let said = warnings(router, r#"{ law = "vcp", t_rho = "300ms" }"#);
     assert!(said.iter().any(|w| w.contains("300ms") && w.contains("must have the same")), "{said:?}");
     let said = warnings(r#"{ law = "vcp", t_rho = "1ms" }"#, "\"vcp\"");
@@ -105,7 +105,7 @@ fn its_links_send_acks_first_unless_told_otherwise() {
     assert_eq!(queues(""), (true, true));
     assert_eq!(queues("priority = \"acks\""), (true, true));
     assert_eq!(queues("priority = \"none\""), (false, false));
-    // What has a scheduler of its own keeps it.
+    // A link with its own scheduler keeps it.
     assert!(!queues("share = \"wfq\"").0);
     assert!(!queues("queue = \"dualpi2\"").0);
 }
@@ -156,8 +156,9 @@ fn a_law_without_its_router_or_out_of_range_is_refused() {
     }
 }
 
-/// Section V at rest: rho = 1 + alpha / (kappa gamma P) with P the bandwidth-delay product for t_rho. alpha and gamma as they
-/// are, 200 ms at 10 Mb/s are 250 packets, so that rho = 1 + 1/(0.25 * 0.98 * 250) = 1.0163; and a flow of an RTT of t_rho.
+/// Section V in equilibrium: rho = 1 + alpha / (kappa gamma P) with P the bandwidth-delay product for t_rho. alpha and
+/// gamma as they are, 200 ms at 10 Mb/s are 250 packets, so that rho = 1 + 1/(0.25 * 0.98 * 250) = 1.0163; and a flow
+/// of an RTT of t_rho.
 #[test]
 fn the_exact_law_rests_where_section_v_says() {
     let text = |step: f64| {

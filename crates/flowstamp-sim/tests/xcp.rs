@@ -191,7 +191,7 @@ fn start_up_is_negotiated() {
         let goodput = r.summary.flows[0].goodput_bps;
         assert!(goodput > 0.8 * mbps * 1e6, "{to} {receiver}: {goodput}");
     }
-    // Who relies on what comes back is refused a receiver that knows TCP alone; a TCP is not.
+    // A sender that needs feedback is refused a receiver that knows only TCP; a TCP is not.
     for (law, fine) in [
         ("\"xcp\"", false),
         ("\"rcp\"", false),

@@ -120,7 +120,7 @@ fn a_capacity_that_falls_away_halves_windows() {
         .map(|i| r.series.value[i])
         .collect();
     assert!(windows.windows(2).any(|w| w[1] <= 0.55 * w[0]), "no halving in {windows:?}");
-    // "After that, XCP-b congestion control is resumed": the last seconds are at rest again.
+    // "After that, XCP-b congestion control is resumed": the last seconds are steady again.
     let (last, before) = (windows[windows.len() - 1], windows[windows.len() - 100]);
     assert!((last / before - 1.0).abs() < 0.2 && last < 60.0, "{before} to {last} packets");
 }

@@ -4,7 +4,7 @@ use super::{Arrival, Limit, QueueLaw, QueueView, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which packet is dropped if one does not fit.
+/// The packet that is dropped when the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Drop {
@@ -19,7 +19,7 @@ pub enum Drop {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Which packet is dropped if one does not fit.
+    /// The packet that is dropped when the queue is full.
     #[serde(skip_serializing_if = "Params::is_tail")]
     pub drop: Drop,
 }

@@ -178,7 +178,7 @@ fn startup_ends_after_three_round_trips_without_a_quarter_more() {
             assert_eq!(flow.law.state(), State::Startup);
         }
         flow.ack_with(3490.0, rtt, 2000, |sample| sample.app_limited = limited);
-        // Of what the application limited nothing follows (appendix, "Never Exiting").
+        // Application-limited samples have no consequences (appendix, "Never Exiting").
         assert_eq!(flow.law.state(), if limited { State::Startup } else { State::Drain });
     }
 }
@@ -256,11 +256,11 @@ fn probes_come_as_often_as_reno_would_or_after_two_to_three_seconds() {
     let seconds: Vec<f64> = waits(2500.0, Time::from_millis(50)).into_iter().map(|(_, s)| s).collect();
     // Found at the first ack after it, a round trip of 50 ms later at most.
     assert!(seconds.iter().all(|s| (2.0..=3.05).contains(s)), "{seconds:?}");
-    // Of 40 that are uniform in a second, all above or all below the middle have a chance of 2^-39.
+    // The chance that 40 uniform values in a second are all above or all below the middle is 2^-39.
     assert!(seconds.iter().any(|s| *s < 2.5) && seconds.iter().any(|s| *s > 2.55), "{seconds:?}");
 }
 
-/// Section 5.5.10.2. Above 2%: the second of a flight of 70, not the first. What was in flight then: 69 and
+/// Section 5.5.10.2. Above 2%: the second of a flight of 70, not the first. Packets in flight at that time: 69 and
 /// (0.02 69 - 1) / 0.98 = 0.388 of the packet. Below 0.7 of the pipe, 35, a bound does not fall.
 #[test]
 fn a_lossy_probe_leaves_what_was_in_flight_or_seven_tenths_of_the_pipe() {
@@ -352,7 +352,8 @@ fn losses_in_cruise_bound_the_short_term_by_seven_tenths_a_round_trip() {
         flow.ack(600.0, RTT, 50);
         bounds.push(flow.law.shortterm());
     }
-    // The first round trip still knows of 1250/s; then 0.7, 0.49, and the 600/s that are delivered. Of the window as many times 0.7.
+    // The first round trip still knows of 1250/s; then 0.7, 0.49, and the 600/s that are delivered. The window times
+    // 0.7 as often.
     let wanted = [
         (RATE, 0.7 * window),
         (875.0, 0.49 * window),
@@ -406,7 +407,7 @@ fn probe_rtt_halves_the_pipe_every_five_seconds() {
     let held = (flow.now - low).as_secs_f64();
     assert!((0.2..0.2 + 0.041).contains(&held), "{held}");
     assert_eq!(flow.law.state(), State::Cruise);
-    // What was delivered meanwhile is the law's own doing, and no rate of the path.
+    // Deliveries in this time show the law's own limit, not a rate of the path.
     assert_eq!(flow.law.max_bw(), RATE);
     // And again 5 s after that.
     let left = flow.now;

@@ -188,10 +188,11 @@ fn a_late_packet_leaves_no_bound() {
     }
 }
 
-/// Section 5.3.3.8.3's model of 1% loss: each round trip of Cruise leaves 99%, and the next probe finds again what was. Of n round trips
-/// between probes the mean is (1 - 0.99^n) / (n ln(1 / 0.99)), of the 0.97 that pacing margin and ProbeRTT leave: with n = 50 for a
-/// pipe of 50 packets and n = 62 for one of 500 (section 5.3.3.8.2) 0.77 and 0.72. A probe that found nothing would leave 0.99^n at
-/// the end of the first cycle already, 0.605 and 0.536, and sink from there. A tenth is granted: the model is called simplified.
+/// Section 5.3.3.8.3's model of 1% loss: each round trip of Cruise leaves 99%, and the next probe finds again what was.
+/// With n round trips between probes, the mean is (1 - 0.99^n) / (n ln(1 / 0.99)), of the 0.97 that pacing margin and
+/// ProbeRTT leave: with n = 50 for a pipe of 50 packets and n = 62 for one of 500 (section 5.3.3.8.2) 0.77 and 0.72. A
+/// probe that found nothing would leave 0.99^n at the end of the first cycle already, 0.605 and 0.536, and sink from
+/// there. A tenth is granted: the model is called simplified.
 #[test]
 fn one_percent_of_random_loss_costs_what_the_drafts_model_says() {
     for (faster, rounds) in [(1.0, 50.0), (10.0, 62.0)] {

@@ -16,7 +16,7 @@ fn path(packets: f64) -> LosslessPath<Bic> {
     LosslessPath::new(&params(), packets, RTT)
 }
 
-/// What a round trip of as many acks as the window has packets adds.
+/// The growth in a round trip with as many acks as the window has packets.
 fn round_trip(path: &mut LosslessPath<Bic>) -> f64 {
     let before = path.window();
     let until = path.round_trips + 1.0;
@@ -55,8 +55,8 @@ fn the_search_adds_s_max_then_halves_and_probes_beyond() {
     }
 }
 
-/// S_max holds but for the end of a cycle: its round trips, then those of the search from 2 S_max to S_min, whose last step
-/// is at S_min / 2.
+/// S_max holds except at the end of a cycle: its round trips, then those of the search from 2 S_max to S_min, whose
+/// last step is at S_min / 2.
 #[test]
 fn the_mean_window_is_that_of_its_response_function() {
     let (s_max, s_min, beta): (f64, f64, f64) = (32.0, 0.01, 0.125);

@@ -10,7 +10,7 @@ use flowstamp_laws::{Ratio, Time};
 fn the_update_is_that_of_the_formula() {
     for (w, ratio, alpha, gamma, wanted) in [
         (100.0, 0.5, 20.0, 0.5, 85.0),
-        (100.0, 0.8, 20.0, 0.5, 100.0), // 20 packets queued: at rest
+        (100.0, 0.8, 20.0, 0.5, 100.0), // 20 packets queued: in equilibrium
         (100.0, 1.0, 20.0, 0.5, 110.0),
         (4.0, 1.0, 20.0, 0.5, 8.0), // no more than twice
         (1000.0, 0.9, 200.0, 1.0, 1100.0),
@@ -31,7 +31,7 @@ fn on_a_link(path: &mut LosslessPath<Fast>, packets_per_s: f64, round_trips: u32
     }
 }
 
-/// At rest w = C baseRTT + alpha, from 1 Mb/s and 1 s to 10 Gb/s and 30 us.
+/// In equilibrium w = C baseRTT + alpha, from 1 Mb/s and 1 s to 10 Gb/s and 30 us.
 #[test]
 fn it_rests_with_alpha_packets_queued() {
     for (packets_per_s, base, alpha) in [

@@ -1,4 +1,4 @@
-//! What holds of every law, whatever comes in.
+//! Properties of every law for any input.
 
 use super::path::PACKET;
 use flowstamp_laws::registry::SenderSpec;
@@ -6,7 +6,7 @@ use flowstamp_laws::sender::{Ack, Congestion, FlowView, SenderLaw};
 use flowstamp_laws::{Ratio, Stamp, Time, tcp};
 use proptest::prelude::*;
 
-/// What may happen to a flow.
+/// Possible events of a flow.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// Acks of so many packets each, so far apart, with this round-trip time.
@@ -96,8 +96,8 @@ fn law() -> impl Strategy<Value = SenderSpec> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// The window is finite and a packet at least, an ack opens it by no more than it acknowledges, and nothing that a network
-    /// says of congestion opens it, but for a least window of two packets.
+    /// The window is finite and at least one packet. An ack opens it by at most the acknowledged bytes. No congestion
+    /// signal opens it, except to the least window of two packets.
     #[test]
     fn every_window_stays_in_its_bounds(
         spec in law(),

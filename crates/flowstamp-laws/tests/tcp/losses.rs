@@ -1,4 +1,5 @@
-//! What a law that asks for delivery rates is told of losses (draft-ietf-ccwg-bbr sections 2.3, 4.1.2, 5.5.10.2 and 5.5.11).
+//! Losses as reported to a law that asks for delivery rates (draft-ietf-ccwg-bbr sections 2.3, 4.1.2, 5.5.10.2 and
+//! 5.5.11).
 
 use crate::pipe::{Impairments, MODES, losing, measured, measured_with, tcp};
 use flowstamp_laws::sender::{LostPacket, Recovery};
@@ -24,8 +25,8 @@ fn each_loss_is_told_once_with_what_was_in_flight() {
     assert!(law.spurious.is_empty());
 }
 
-/// What was lost while a packet was under way: all three where it left into a full window before any loss was found; nothing where
-/// it left when all was repaired.
+/// The losses while a packet was in flight: all three where it left into a full window before any loss was found;
+/// nothing where it left when all was repaired.
 #[test]
 fn a_sample_knows_what_was_lost_in_its_flight() {
     let law = measured(20.0, 200, &losing(&[10, 11, 15]), &Params::default());
@@ -34,7 +35,7 @@ fn a_sample_knows_what_was_lost_in_its_flight() {
     let in_flight: Vec<_> = law.rates.iter().filter(|s| s.lost == 3).map(|s| s.tx_in_flight).collect();
     assert!(in_flight[0] == 19 && in_flight[1..].iter().all(|n| *n == 20), "{in_flight:?}");
     assert_eq!(law.rates.last().map(|sample| sample.lost), Some(0));
-    // A window that is always full, but for the first packets and the repair.
+    // A window that is always full, except for the first packets and the repair.
     let full = law.rates.iter().filter(|sample| sample.window_full).count();
     assert!(full > 150, "{full}");
 }
@@ -116,7 +117,7 @@ proptest! {
         if law.timeouts.is_empty() {
             let mut told: Vec<u32> = law.lost.iter().map(|p| p.seq).collect();
             told.sort_unstable();
-            // What is sent again before it is found lost is not told (deviation 4 of the rates).
+            // A packet that is resent before it is found lost is not reported (deviation 4 of the rates).
             prop_assert!(told.iter().all(|seq| lost.contains(seq)), "{told:?} of {lost:?}");
             prop_assert!(told.windows(2).all(|pair| pair[0] < pair[1]), "twice: {told:?}");
             prop_assert!(told.len() + 3 >= lost.len(), "{told:?} of {lost:?}");

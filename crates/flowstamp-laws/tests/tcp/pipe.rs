@@ -51,7 +51,7 @@ impl<L: SenderLaw> Noted<L> {
         }
     }
 
-    /// What both ends agree on: this repair, and rates if the law wants them.
+    /// Settings of both ends: this repair, and rates if the law wants them.
     pub fn agreed(&self, params: &Params, recovery: Recovery) -> Agreed {
         let traits = SenderTraits { recovery, delivery_rate: self.wants_rate, ..SenderTraits::DEFAULT };
         Agreed { recovery, ..Agreed::between(params, &traits) }
@@ -106,7 +106,7 @@ impl<L: SenderLaw> SenderLaw for Noted<L> {
 
 pub type OfPacket = Box<dyn Fn(usize, &Outgoing) -> bool>;
 
-/// What the path does to the n-th data packet and to the n-th ack.
+/// The path's effect on the n-th data packet and on the n-th ack.
 pub struct Impairments {
     pub lose: OfPacket,
     pub mark: OfPacket,
@@ -130,7 +130,7 @@ pub enum Event {
     Ack(AckInfo),
 }
 
-/// What a run came to.
+/// The result of a run.
 pub struct Run {
     pub sent: Vec<Outgoing>,
     pub lost: usize,

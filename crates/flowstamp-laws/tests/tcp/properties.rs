@@ -1,4 +1,4 @@
-//! What must hold whatever the path does.
+//! Properties that hold on any path.
 
 use super::pipe::{DELAY, Impairments, MODES, Noted, PACKET, losing, run, tcp};
 use flowstamp_laws::Time;

@@ -102,7 +102,7 @@ fn limited_transmit_goes_on_after_a_timeout() {
             let now = sender.deadline();
             sender.on_timeout(now, &mut law);
             assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX).map(|p| p.seq), Some(0));
-            // All but the last had arrived. Of the window of 2 packets one is it, the other new.
+            // All but the last had arrived. The window of 2 packets has this packet and a new one.
             let sent = [7, 7, 7, 7].map(|cumulative| {
                 let ack = AckPacket {
                     cumulative,

@@ -80,7 +80,7 @@ fn a_busy_link_goes_by_the_speed_of_its_queue() {
     // Eq. 13 by hand, from 4 packets to 10 with kappa = 3: -(0.4 * 6 + 0.2263 * 7) * 1300 / 0.1.
     close(interval(&mut law, 10), -(0.4 * 6.0 + 0.2263 * 7.0) * 1300.0 / RTT);
     assert!(!law.under_used());
-    // At rest at kappa after a queue of kappa: nothing.
+    // Steady at kappa after a queue of kappa: nothing.
     interval(&mut law, 3);
     assert!(interval(&mut law, 3).abs() < 1e-9);
 }

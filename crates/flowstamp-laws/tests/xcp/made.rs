@@ -37,7 +37,7 @@ pub fn header<E: Encoding>(p: &Made) -> Stamp {
     E::header(p.cwnd, p.rtt_s, f64::from(p.size), p.wish * p.cwnd)
 }
 
-/// What a stamp says as a change of throughput, bytes/s.
+/// The stamp's change of throughput, bytes/s.
 pub fn feedback<E: Encoding>(stamp: &Stamp, p: &Made) -> f64 {
     E::read(stamp, f64::from(p.size)).feedback
 }

@@ -53,7 +53,7 @@ fn within_pools<E: Encoding>(capacity: Rate, intervals: &[Vec<Made>]) -> Result<
             let net = feedback::<E>(&stamp, p);
             given += net.max(0.0);
             taken += (-net).max(0.0);
-            // What left the pools is what the packet got.
+            // The pools lost exactly the packet's feedback.
             let moved = (before.0 - after.0) - (before.1 - after.1);
             let tolerance = 1.0 + 1e-9 * (before.0 + before.1); // whole bytes/s in the draft's encoding
             prop_assert!((moved - net).abs() <= tolerance, "{moved} moved, {net} written");
@@ -408,7 +408,7 @@ fn an_application_rate_has_a_packet_to_spare() {
     assert!((stamp.0[2] - 1100.0).abs() < 1e-9, "{stamp:?}");
 }
 
-/// What routers are told of is what is sent, the whole packets of the window (the sender's deviation 4), or the window as it is.
+/// Routers see the sent bytes, the whole packets of the window (the sender's deviation 4), or the exact window.
 #[test]
 fn what_is_stamped_is_what_is_sent() {
     let rtt = Time::from_millis(100);
@@ -470,7 +470,8 @@ fn the_first_rtt_is_the_packets() {
 }
 
 /// Section 8.2: the mean window over flows, not packets. In 100 ms a flow of 20 packets and 100 ms sends 20, one of 5 packets and 50 ms sends 10;
-/// the mean of their windows is 12.5 packets, of their RTTs 75 ms. Of its part, 300 kB/s (eq. 14), the flows use 200 + 100 kB/s: S_X = 0.
+/// the mean of their windows is 12.5 packets, of their RTTs 75 ms. From its part, 300 kB/s (eq. 14), the flows use 200
+/// + 100 kB/s: S_X = 0.
 fn knows_its_flows<E: Encoding>() {
     let view = LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
     let at = Params { initial_interval: Some(Time::from_millis(100)), ..params() };
@@ -508,7 +509,8 @@ fn the_mean_window_is_over_flows() {
 }
 
 /// Section 8.2: an answer that has passed XCP routers alone and came from a receiver that echoes keeps the flow; one other router, now or
-/// later, or a receiver that echoes nothing, makes it a TCP. Who does not ask does not look, and his packets' bits stay as they were.
+/// later, or a receiver that echoes nothing, makes it a TCP. A flow that does not ask does not look, and its packets'
+/// bits stay unchanged.
 fn asks_its_path<E: Encoding>() {
     const RTT: Time = Time::from_millis(100);
     let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
@@ -559,7 +561,7 @@ fn asks_its_path<E: Encoding>() {
     law.on_ack(&Ack { flight: 10, bits, ..Ack::of_one(RTT * 3, RTT, &granted) });
     assert_eq!(law.report().fallen_back, Some(RTT * 3));
     assert!((5000.0..6000.0).contains(&law.cwnd()), "{}", law.cwnd());
-    // Who does not ask.
+    // A flow that does not ask.
     let mut law = new(false);
     let bits = after(&law, 1);
     law.on_ack(&Ack { bits, ..Ack::of_one(RTT, RTT, &granted) });
@@ -591,7 +593,7 @@ fn paces<E: Encoding>(acks: &[(u32, f64, u8)], negotiate: bool) -> Result<(), Te
             match event {
                 0 => law.on_congestion(now, Congestion::Loss { flight: 7 }),
                 1 => law.on_congestion(now, Congestion::Timeout { flight: 7 }),
-                // Of what was asked for, as if all routers knew XCP; or else not.
+                // The granted part of the request, as if all routers knew XCP; or else not.
                 2 if negotiate => law.on_ack(&Ack { bits: 0, ..Ack::of_one(now, srtt, &given) }),
                 _ => law.on_ack(&Ack { bits: law.bits(), ..Ack::of_one(now, srtt, &given) }),
             }

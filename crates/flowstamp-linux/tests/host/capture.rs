@@ -112,7 +112,7 @@ impl Capture {
         Self { stop, thread }
     }
 
-    /// What has come.
+    /// Received bytes.
     pub fn finish(self) -> Vec<Packet> {
         std::thread::sleep(std::time::Duration::from_millis(100));
         self.stop.store(true, Ordering::Relaxed);

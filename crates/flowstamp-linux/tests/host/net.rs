@@ -19,7 +19,7 @@ pub enum End {
     Server,
 }
 
-/// What a middlebox does to the option.
+/// A middlebox's change of the option.
 #[derive(Clone, Copy)]
 pub enum How {
     Loses,
@@ -27,7 +27,7 @@ pub enum How {
     Noise,
 }
 
-/// What [`Net::legs`] saw.
+/// Measurements of [`Net::legs`].
 #[derive(Debug)]
 pub struct Leg {
     /// The congestion control at its end.
@@ -143,7 +143,7 @@ impl Net {
         cgroup
     }
 
-    /// What an end is called that has pins of its own; `drop` knows of them.
+    /// The name of an end that has its own pins; `drop` knows of them.
     pub fn name_of(&self, end: End) -> String {
         format!("{}{}", self.name, if end == End::Client { 'c' } else { 's' })
     }
@@ -269,7 +269,7 @@ impl Net {
         self.filter(End::Server, "ingress", &self.compile("bleach", "tests/bleach.bpf.c", &[]));
     }
 
-    /// What is done to the option on its way to one end: of SYNs, data and acks, bits 0 to 2 of `kinds`.
+    /// Changes of the option on its way to one end: in SYNs, data and acks, bits 0 to 2 of `kinds`.
     pub fn middlebox(&self, end: End, kinds: u32, how: How) {
         let defines = [format!("-DKINDS={kinds}"), format!("-DHOW={}", how as u32)];
         self.filter(end, "ingress", &self.compile("middlebox", "tests/middlebox.bpf.c", &defines));
@@ -345,7 +345,7 @@ impl Net {
         run(Command::new("tc").args(["-n", namespace]).args(options));
     }
 
-    /// What `filter` has set there goes.
+    /// Removes the settings of `filter` there.
     pub fn unfilter(&self, end: End, direction: &str) {
         let namespace = self.namespace(end);
         run(Command::new("tc").args(["-n", &namespace, "filter", "del", "dev", "veth0", direction]));
@@ -403,7 +403,7 @@ impl Net {
     }
 
     /// A machine that is busy has losses and delays of its own, for which flows leave: whether one has, with what the kernel
-    /// counted. What a test tells of such a run is tried again; a flow that leaves for its own path does so each time.
+    /// counted. A failed check of such a run is tried again; a flow that leaves for its own path does so each time.
     pub fn disturbed(&self) -> bool {
         let left = self.counter("left_loss") + self.counter("left_rtt_doubled");
         if left > 0 {
@@ -450,7 +450,8 @@ for number, leg in enumerate(sys.argv[1:]):
             .collect()
     }
 
-    /// What a Python program at the client prints, while port 5300 of the server takes one connection and all it brings.
+    /// The output of a Python program at the client, while port 5300 of the server accepts one connection and reads all
+    /// its data.
     pub fn feed_a_sink(&self, source: &str, arguments: &[&str]) -> String {
         const SINK: &str = "import socket; s = socket.create_server(('', 5300)); c = s.accept()[0]\nwhile c.recv(1 << 20): pass";
         let mut sink = self.command(End::Server, true, "python3");

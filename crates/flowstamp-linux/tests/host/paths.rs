@@ -5,14 +5,14 @@ use super::{R, between};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// What `tests/middlebox.bpf.c` touches.
+/// The parts that `tests/middlebox.bpf.c` changes.
 const SYNS: u32 = 1;
 const DATA: u32 = 2;
 const ACKS: u32 = 4;
 
 /// Four connections at once, between addresses of their own: 1 MB up and down, by the law's congestion control and by the kernel's.
-/// Port 5300 takes what comes and says so with a byte; 5301 and 5302 send as soon as somebody has connected. FINs come by themselves, so
-/// that each connection has the same kinds of packets.
+/// Port 5300 takes what comes and says so with a byte; 5301 and 5302 send as soon as a client has connected. FINs come
+/// by themselves, so that each connection has the same kinds of packets.
 const SERVER: &str = "\
 import socket, sys, threading, time
 def end(c):
@@ -72,7 +72,7 @@ for t in threads: t.join()
 sys.exit('; '.join(failed) or 0)
 ";
 
-/// What the four said; fails if one of them has not had its 1 MB after 10 s.
+/// The output of the four; fails if one of them has not had its 1 MB after 10 s.
 fn four(net: &Net, law: &str) -> String {
     let mut server = net.command(End::Server, true, "python3");
     let ours = net.congestion_control(law);
@@ -118,7 +118,7 @@ fn a_path_that_drops_the_option() {
     }
 }
 
-/// What it leaves of the option is none, or none of a law's.
+/// It leaves no option, or none of a law.
 #[test]
 #[ignore = "long"]
 fn a_path_that_rewrites_the_option() {
@@ -157,9 +157,9 @@ fn within_20_mbps_apart(net: &Net, law: &str) {
     }
 }
 
-/// One full packet in 16 comes some 12 packets late, which is neither a loss nor silence. That a loss was none is known when the late
-/// packet's ack is there, and a law waits for it an RTT and 5 ms, which a busy machine may take by itself: it leaves then, as it should for
-/// another queue, and obeys in another try.
+/// One full packet in 16 comes some 12 packets late, which is neither a loss nor silence. The late packet's ack shows
+/// that a loss was none. A law waits for it an RTT and 5 ms. A busy machine may take as long: then the flow leaves, as
+/// it should for another queue, and obeys in another try.
 #[test]
 #[ignore = "long"]
 fn a_path_that_reorders() {

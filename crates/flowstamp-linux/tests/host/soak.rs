@@ -45,10 +45,11 @@ while True:
             key.fileobj.close()
 ";
 
-/// Begins so many flows, each of 40 round trips after its handshake: half of them one after the other, half four at once. Of each, the
-/// windows and the congestion control that it had from its twentieth round trip on: it is frozen if it has ours and no window but one.
-/// RCP's echo is a rate, which may stay as it is, and VCP's a count of packets, by which a window of two needs 44 round trips for one more
-/// (alpha (rtt / t_rho)^2 of a packet in each, t_rho 200 ms): there a flow obeys that has ours and a pace, as silence would have ended it.
+/// Begins so many flows, each of 40 round trips after its handshake: half of them one after the other, half four at
+/// once. Each flow's windows and congestion control from its twentieth round trip on: it is frozen if it has ours and
+/// no window but one. RCP's echo is a rate, which may stay as it is, and VCP's a count of packets, by which a window of
+/// two needs 44 round trips for one more (alpha (rtt / t_rho)^2 of a packet in each, t_rho 200 ms): there a flow obeys
+/// that has ours and a pace, as silence would have ended it.
 const SOURCE: &str = "\
 import collections, errno, socket, struct, sys, time
 count, name, addresses = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])

@@ -104,7 +104,7 @@ print(s.getsockopt(6, 13, 16).split(b'\\0')[0].decode(), 8 * struct.unpack_from(
         println!("{said} {}", net.status()["counters"]);
         let (name, pacing) = said.trim().split_once(' ').unwrap();
         assert_eq!((name, net.counter("left_no_router")), (ours.as_str(), 0), "{law}");
-        // Of 20 Mb/s with headers; XCP's pace is up to 1.2 windows a round trip.
+        // Share of 20 Mb/s with headers; XCP's pace is up to 1.2 windows a round trip.
         between(15e6, pacing.parse().unwrap(), 19e6);
     }
 }

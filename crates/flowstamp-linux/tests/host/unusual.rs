@@ -101,7 +101,7 @@ fn a_synack_that_is_sent_again() {
     }
 }
 
-/// What one router has lowered the next one does not raise, in either order.
+/// A router does not raise feedback that another has lowered, in either order.
 #[test]
 #[ignore = "long"]
 fn two_routers_in_a_row() {

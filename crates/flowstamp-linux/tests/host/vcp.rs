@@ -89,7 +89,7 @@ fn is_told(mbps: u32, code: u8, last: bool) -> bool {
             came.push((counts, p.ecn, p.seq + p.payload as u32));
         } else if p.source_port == 5201 && p.payload == 0 && p.flags & FIN == 0 && end > 0 {
             assert_eq!(p.ecn, 0, "{p:?}");
-            // What the receiver has counted is what had come.
+            // The receiver has counted all arrivals.
             let (counts, last, _) = came.iter().rfind(|(.., end)| *end == p.ack).unwrap();
             let counted = [u32::from(*last), counts[1], counts[2], counts[3]].map(|count| count as u8);
             assert_eq!(option[4..8], counted, "{p:?}");
@@ -146,7 +146,7 @@ fn cleared_bits_are_no_answer() {
     between(40e6, rate, f64::INFINITY);
 }
 
-/// Who has the kernel's ECN and does not obey VCP keeps its bits, however great the load.
+/// A flow that uses the kernel's ECN and does not obey VCP keeps its bits under any load.
 #[test]
 fn other_flows_bits_are_theirs() {
     let Some(net) = Net::new() else { return };

@@ -31,7 +31,7 @@ fn ipv4(frame: &[u8], at: usize) -> Option<(usize, usize)> {
     Some((at + header, if total == 0 { frame.len() } else { at + total }))
 }
 
-/// Of an IPv6 packet.
+/// For an IPv6 packet.
 fn ipv6(frame: &[u8], at: usize) -> Option<(usize, usize)> {
     let ip = frame.get(at..at + 40)?;
     if ip[0] >> 4 != 6 {
@@ -80,7 +80,7 @@ pub fn find(frame: &[u8], link_bytes: usize, protocol: u16, law: Protocol) -> Op
     if options_end > end || options_end < tcp + 20 {
         return None;
     }
-    // What says that it is longer than the frame is read as far as that goes.
+    // A header that claims to be longer than the frame is read up to the frame's end.
     let options = &frame[tcp + 20..options_end.min(frame.len())];
     let (at, option) = StampOption::find(options, law)?;
     option.stamp.map(|_| Place { network, tcp, option: tcp + 20 + at })

@@ -179,7 +179,8 @@ impl Packet {
         self.options.windows(2).position(|w| w == [253, 16]).map(|i| 20 + i + 8)
     }
 
-    /// What must hold of every packet that was `frame` and has become `out`; returns what is carried, if there is an option.
+    /// Properties of every packet that was `frame` and has become `out`; returns what is carried, if there is an
+    /// option.
     pub fn check(&self, frame: &Frame, out: &[u8]) -> Option<u32> {
         self.check_bytes(frame, out, 4)
     }

@@ -49,7 +49,7 @@ impl Net {
         command.output().expect("it was built")
     }
 
-    /// What it prints, when it is to succeed.
+    /// Its output, if it should succeed.
     pub fn ok(&self, arguments: &str) -> String {
         let output = self.run(arguments);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -156,7 +156,7 @@ impl Net {
             };
             ids[..count as usize].to_vec()
         };
-        // Of a thread of its own, that no other test finds itself in another namespace.
+        // Runs on its own thread, so that no other test enters another namespace.
         std::thread::spawn(ask).join().expect("an answer")
     }
 }

@@ -9,8 +9,8 @@
 //! Deviations (ns-2 does / we do / because):
 //! 1. A fast retransmission leaves at once / it is delayed like all packets / a host that needs time for a packet needs
 //!    it for that one too.
-//! 2. ns-2's senders are not paced / a paced packet's delay counts from when the pacing lets it go, and so does the gap
-//!    to the next one, but a packet never leaves before the one before it / otherwise the delay would lower the rate.
+//! 2. ns-2's senders are not paced / a paced packet's delay and the gap to the next packet count from its paced time,
+//!    but a packet never leaves before the one before it / otherwise the delay would lower the rate.
 
 use crate::random::Stream;
 use flowstamp_laws::units::Time;

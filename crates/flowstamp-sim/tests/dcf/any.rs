@@ -1,4 +1,4 @@
-//! What must hold of any cell, whatever it is given to do.
+//! Properties of any cell under any load.
 
 use super::{Run, us};
 use flowstamp_fluid::bianchi::{Backoff, Decrement, Durations};
@@ -57,7 +57,7 @@ prop_compose! {
     }
 }
 
-/// What has happened, with times: to compare, and what was checked on the way.
+/// Events with their times, for comparison, and the checks so far.
 pub(super) type Log = Vec<(Time, Happened)>;
 
 /// An access point, which has the number 0, and five stations.
@@ -108,9 +108,9 @@ fn run_from(
             Do::Offer { .. } => {}
             Do::Rate { station, rate: i, .. } => run.cell.set_rate(at, station, rate(i)),
         }
-        // What is to happen is not in the past.
+        // Future events are not in the past.
         assert!(run.cell.next().is_none_or(|next| next >= at));
-        assert_eq!(run.cell.next().is_some(), has.iter().any(Option::is_some), "somebody waits for ever");
+        assert_eq!(run.cell.next().is_some(), has.iter().any(Option::is_some), "a station waits for ever");
     }
     while run.cell.next().is_some() {
         step(&mut run, &mut has);
@@ -185,14 +185,15 @@ proptest! {
     fn the_same_gives_the_same(params in params(), doings in doings(), seed in 0u64..1000) {
         let errors = [0.0, 0.1, 0.0, 0.3, 0.0];
         prop_assert_eq!(run(&params, &errors, &doings, seed).1, run(&params, &errors, &doings, seed).1);
-        // Who has nothing to send is not noticed.
+        // A station with nothing to send has no effect.
         let silent: Vec<_> = doings.iter().copied().filter(|d| !matches!(d, Do::Offer { station: 5, .. } | Do::Rate { .. })).collect();
         let more = [0.0, 0.1, 0.0, 0.3, 0.9];
         let to_others: Vec<_> = silent.iter().copied().filter(|d| !matches!(d, Do::Offer { to: 5, .. })).collect();
         prop_assert_eq!(run(&params, &errors, &to_others, seed).1, run(&params, &more, &to_others, seed).1);
     }
 
-    /// With what the PHY adds scaled too, everything is so many times as fast, but for fractions of picoseconds.
+    /// With the PHY's overhead scaled too, everything is faster by the same factor, except for fractions of
+    /// picoseconds.
     #[test]
     fn a_scaled_cell_is_as_much_faster(factor in prop::sample::select(vec![2.0, 5.0, 10.0, 20.0]), n in 1u32..8, seed in 0u64..100) {
         for standard in [Standard::B, Standard::G] {

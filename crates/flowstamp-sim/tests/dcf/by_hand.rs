@@ -1,4 +1,4 @@
-//! What a cell does, second by second, computed by hand.
+//! A cell's events, computed by hand.
 
 use super::{Run, assert_close, us};
 use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
@@ -156,7 +156,7 @@ fn backoffs_freeze() {
     assert_eq!((medium.exchanges, medium.collisions, medium.errors), (4, 0, 0));
 }
 
-/// A frame that comes while nobody sends changes who is next; one that comes while somebody does, does not.
+/// A frame that comes while nobody sends changes who is next; one that comes during a transmission does not.
 #[test]
 fn a_frame_may_come_before_the_one_that_was_to_be_next() {
     let mut run = Run::cell_of(&b(), 3, MBPS_11, 1);

@@ -1,4 +1,4 @@
-//! What a monitor hears of a cell.
+//! Frames that a monitor receives from a cell.
 
 use super::any::{doings, params, run, run_and_hear};
 use super::{Run, assert_close, us};
@@ -122,7 +122,7 @@ proptest! {
             prop_assert_eq!(stats.sent, count(&|f| f.to == station && f.kind == Kind::Ack));
             prop_assert_eq!(stats.sent, count(&|f| data(f) && f.good));
             prop_assert_eq!(stats.collisions + stats.errors, count(&|f| f.from == station && !f.good));
-            // Of a packet, the first is no retry and all others are.
+            // The first frame of a packet is not a retry, and all others are.
             let mut times_of = BTreeMap::new();
             let mut retries = 0;
             for frame in heard.iter().filter(|f| data(f) || rts(f)) {

@@ -50,10 +50,10 @@ fn kinds() -> [Kind; 4] {
     ]
 }
 
-/// What `n` stations came to.
+/// Results of `n` stations.
 struct Measured {
     mbps: f64,
-    /// Of attempts.
+    /// Collisions per attempt.
     collisions: f64,
     /// Collisions of the medium, and these and exchanges.
     collided: f64,
@@ -104,8 +104,7 @@ fn assert_within(measured: f64, expected: f64, share: f64, what: &str) {
 /// Within 3% of Bianchi's model, as the throughput is everywhere. Collisions are not: his counters fall in busy periods too. With CWmin
 /// 15 his are 4% above from ten stations on; two stations meet more often than the model has it, as they are not
 /// independent. There the models that freeze backoffs are held to: that of Tinnirello and others from five stations on, the exact one
-/// for two. What is counted here has a standard error,
-/// of which two are allowed on top, and four of what is exact.
+/// for two. Counted values have a standard error. Two errors are allowed on top of it, and four for exact values.
 #[test]
 fn throughput_and_collisions_are_those_of_the_models() {
     println!(
@@ -136,7 +135,7 @@ fn throughput_and_collisions_are_those_of_the_models() {
             );
             let name = format!("{name}, {n} stations");
             assert_within(m.mbps, plain_mbps, 0.03, &name);
-            // Of so many collisions, were they independent.
+            // For this number of collisions, if they were independent.
             let error = 1.0 / m.collided.sqrt();
             let share = 0.03 + 2.0 * error;
             match n {
@@ -187,7 +186,7 @@ fn one_station_comes_to_the_closed_form() {
         let time = f64::from(frames) * kind.durations.success.as_secs_f64()
             + drawn * kind.durations.slot.as_secs_f64();
         assert_within(run.now.as_secs_f64(), time, 1e-9, "time");
-        // Of values that are uniform the deviation is sqrt((values^2 - 1)/12).
+        // Uniform values have the deviation sqrt((values^2 - 1)/12).
         let cw = kind.cw_min - u32::from(kind.exclusive);
         let expected = alone(cw, BYTES, &kind.durations).bps();
         let mbps = f64::from(BYTES) * 8.0 * f64::from(frames) / run.now.as_secs_f64();

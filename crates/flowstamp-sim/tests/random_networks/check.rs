@@ -15,7 +15,7 @@ use toml::{Table, Value};
 /// A run of more events is cut short: its scenario is run again for half of the simulated time that they took.
 const MOST_EVENTS: u64 = 1 << 18;
 
-/// What is wrong.
+/// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Which invariant, or where the panic was: a shrunk scenario fails in the same way.
@@ -24,7 +24,7 @@ pub struct Failure {
     pub text: String,
 }
 
-/// What became of a scenario that is no failure.
+/// The result of a scenario without a fault.
 pub enum Outcome {
     /// Refused in this line.
     Refused(String),
@@ -183,7 +183,7 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         let (key, value) = (&r.series.keys[r.series.key[i] as usize], r.series.value[i]);
         let least = match key.metric.as_str() {
             "cwnd_packets" => 1.0 - 1e-9,
-            // What is given as feedback and what is spare have a sign; all else is a count, a length, a rate or a share.
+            // Feedback and spare capacity have a sign; all else is a count, a length, a rate or a share.
             metric if metric.contains("feedback") || metric.contains("spare") => f64::MIN,
             _ => 0.0,
         };
@@ -218,11 +218,11 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         let most = link.max_queue_bytes * (1.0 + 1e-9);
         ensure!("a mean is within its range", link.mean_queue_bytes <= most, "{name}: {link:?}");
         ensure!("a mean is within its range", link.p95_queue_bytes <= most, "{name}: {link:?}");
-        // What waited as the warm-up ended may be dropped or marked as it leaves.
+        // Packets queued at the end of the warm-up may be dropped or marked as they leave.
         let waited = if s.warmup_s > 0.0 { room / packet.min(ack) + 1.0 } else { 0.0 };
         let (decided, came) = ((link.drops + link.marks) as f64, link.arrivals as f64);
         ensure!("packets are conserved", decided <= came + waited, "{name}: {link:?}");
-        // What had come before the end of warm-up may cross later.
+        // Packets that came before the end of warm-up may cross later.
         if let (Some(i), true) = (link.impaired, s.warmup_s <= 0.0) {
             let crossed = link.arrivals - link.drops;
             let on = i.detoured.max(i.reordered);
@@ -305,7 +305,7 @@ fn over(scenario: &Scenario, link: &str) -> f64 {
     })
 }
 
-/// What stations and media count agrees with itself and with what was captured.
+/// The counters of stations and media agree with each other and with the capture.
 fn cells(r: &Results) -> Result<(), Failure> {
     let s = &r.summary;
     for (name, cell) in &s.cells {
@@ -371,15 +371,15 @@ fn least_rtt(s: &Scenario, group: &str) -> f64 {
     own.map_or(0.0, |t| t.as_secs_f64() - 8e-12)
 }
 
-/// No flow stalls for ever. A flow is held to it where nothing but itself can stand in its way: nothing was lost in the
-/// whole run, so that whatever it sends arrives, and each link has a constant rate. It must then have delivered something
-/// by the time that its handshake, its first packets and its ack take on a path of full queues.
+/// No flow stalls for ever. A flow must reach it if only the flow itself can prevent that: no packet was lost in the
+/// whole run, and each link has a constant rate. It must then have delivered something by the time that its handshake,
+/// its first packets and its ack take on a path of full queues.
 ///
-/// What a flow does about losses is bounded by its retransmission timer: [`Simulation`] asserts, in builds with debug
+/// A flow's reaction to losses is bounded by its retransmission timer: [`Simulation`] asserts, in builds with debug
 /// assertions, that a flow with something to send always has a packet under way or a timer that is due within its limits.
 fn progress(r: &Results) -> Result<u64, Failure> {
     let (s, scenario) = (&r.summary, &r.scenario);
-    // What a macro-flow lets through is no link's rate, and what a station can send depends on others.
+    // A macro-flow's throughput is not a link's rate, and a station's rate depends on others.
     let governed = scenario.flows.iter().any(|g| g.governs.is_some());
     let held = governed || !scenario.wireless.is_empty() || !scenario.outages.is_empty();
     let Some(slowest) = slowest(scenario).filter(|_| s.packets.lost == 0 && !held) else { return Ok(0) };

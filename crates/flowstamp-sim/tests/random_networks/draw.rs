@@ -1,6 +1,6 @@
 //! Scenarios at random: topologies, laws, workloads and sizes of everything, from tiny to huge.
 //!
-//! What is said here is only what keys mean to each other: that one topology is given, that names of nodes are those of
+//! This file has only the relations between keys: that one topology is given, that names of nodes are those of
 //! the topology, that a flow which obeys routers has one of its kind on its path. All else is drawn from the schema.
 
 use super::cells::{MOST_PACKET, is_blind};
@@ -20,7 +20,7 @@ const SIZES: &str = "sizes.cdf";
 /// Most flows that arrive at random in a run, about.
 const WEB_FLOWS: f64 = 300.0;
 
-/// What can be drawn: the schema, and which senders may be used beside which router.
+/// The space of draws: the schema, and which senders may be used beside which router.
 pub struct Registry {
     pub schema: Json,
     pub routers: Vec<(String, Vec<String>)>,
@@ -32,8 +32,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Of this build. Which sender goes with which router is asked of [`load`], so that a law registered tomorrow is
-    /// drawn together with its router.
+    /// The schema of this build. Which sender goes with which router is asked of [`load`], so that a law registered
+    /// tomorrow is drawn together with its router.
     pub fn new() -> Self {
         let schema = flowstamp_sim::scenario::schema();
         let names = |spec| variants(&schema, spec).into_iter().map(|(n, _)| n.to_owned()).collect::<Vec<_>>();
@@ -168,7 +168,7 @@ fn without(value: &mut Value, key: &str) {
     }
 }
 
-/// What a graph says of the links of a file.
+/// A graph's keys for the links of a file.
 const OF_FILE: [&str; 8] = ["file", "rate", "delay", "buffer", "queue", "router", "share", "priority"];
 
 impl Network<'_> {
@@ -224,12 +224,12 @@ impl Network<'_> {
         let mut done =
             vec!["dumbbell", "parking_lot", "graph", "flows", "probes", "capture", "name", "description"];
         done.extend(["leaf_spine", "fat_tree", "outages", "routing"]);
-        // What the schema alone makes of cells is refused.
+        // Cells drawn from the schema alone would be refused.
         done.extend((self.radio || self.d.dice.chance(0.95)).then_some("wireless"));
         self.d.object(&self.registry.schema, s, &done)
     }
 
-    /// What every kind of link has: its router, queue and share.
+    /// The keys of every kind of link: its router, queue and share.
     fn laws(&mut self, table: &mut Table) {
         if self.d.dice.chance(0.9) {
             let spec = self.d.variant("RouterSpec", &self.router.0);
@@ -353,7 +353,7 @@ impl Network<'_> {
             let mut t = Table::new();
             put(&mut t, "from", self.nodes[a].clone());
             put(&mut t, "to", self.nodes[b].clone());
-            // Between two nodes there may be several links: each has its name.
+            // Two nodes can have several links: each has its name.
             let name = format!("l{i}");
             put(&mut t, "name", name.clone());
             self.links.push(name);
@@ -551,7 +551,7 @@ impl Network<'_> {
         }
     }
 
-    /// What only datagrams have.
+    /// Keys that only datagrams have.
     fn datagrams(&mut self, group: &mut Table) {
         let scale = self.d.scale;
         if self.d.dice.chance(0.3) {

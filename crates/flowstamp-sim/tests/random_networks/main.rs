@@ -1,5 +1,5 @@
 //! Random networks: scenarios drawn from the schema, each of which must be refused in one clear line or keep every
-//! invariant of [`check`]. What fails is printed with its seed, as it was drawn and as small as it can be made.
+//! invariant of [`check`]. A failing scenario is printed with its seed, as drawn and as small as possible.
 //!
 //! ```text
 //! cargo test -p flowstamp-sim --test random_networks                            the same cases each time
@@ -44,7 +44,7 @@ fn from_environment(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}; it must be a whole number")))
 }
 
-/// What many cases came to.
+/// The results of many cases.
 #[derive(Default)]
 struct Tally {
     refused: u64,

@@ -82,7 +82,7 @@ fn properties<'a>(root: &'a Json, node: &'a Json) -> (Vec<(&'a String, &'a Json)
     (all, required)
 }
 
-/// The variants of a law's specification, by name: `{law = "xcp", ...}` and the like.
+/// The variants of a law's specification, by name: `{law = "xcp", ...}` and similar tables.
 pub fn variants<'a>(root: &'a Json, name: &str) -> Vec<(&'a str, &'a Json)> {
     fn find<'a>(root: &'a Json, node: &'a Json, found: &mut Vec<(&'a str, &'a Json)>) {
         let (node, _) = resolve(root, node);
@@ -194,7 +194,7 @@ impl Drawer<'_> {
                     (_, "warmup" | "start") => duration * self.dice.within(0.0, 0.5),
                     (_, "spread" | "every") => duration * self.dice.magnitude(0.003, 0.3),
                     (_, "stop") => duration * self.dice.within(0.5, 1.1),
-                    // What a law's constants are beside: their defaults, or the network that they serve.
+                    // The origin of a law's constants: their defaults, or the network that they serve.
                     (Some(default), _) if default > 0.0 && self.dice.chance(0.5) => {
                         default * self.dice.magnitude(1.0 / spread, spread)
                     }
