@@ -41,7 +41,7 @@ autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "undoc-members": False}
 python_maximum_signature_line_length = 100
 
-# What a notebook gives is kept for as long as it does not change; its folder is beside the pages that are built.
+# A notebook's output is kept until the notebook changes; its folder is beside the pages that are built.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "target/notebooks")
 nb_execution_raise_on_error = True

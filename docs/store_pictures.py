@@ -34,7 +34,7 @@ from flowstamp.figures.memory import Form, Memory
 TOLERANCE = 1e-3
 """How far a run's value may be from the accepted one. Some accepted values have four digits only."""
 DECIMALS = 2
-"""Of a coordinate in points: a hundredth is less than a pixel on any screen."""
+"""Decimals of a coordinate in points: a hundredth is less than a pixel on any screen."""
 
 
 def rows(out: Path) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What the tests share: a small scenario, a way to run the command, two markers, and the list of what was skipped."""
+"""Shared parts of the tests: a small scenario, a way to run the command, two markers, and the list of skipped tests."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def bits_of(file: Path) -> float:
 
 
 def rates(tree: dict[str, Any]) -> Iterator[float]:
-    """The rates of a scenario's links in bits/s, the highest of those that change, but for access links and traces."""
+    """The rates of a scenario's links in bits/s, the highest of those that change, without access links and traces."""
     lot = [{"rate": rate} for rate in tree.get("parking_lot", {}).get("rates", ())]
     for link in [*([tree["dumbbell"]] if "dumbbell" in tree else ()), *lot, *tree.get("graph", {}).get("links", ())]:
         rate = link["rate"]

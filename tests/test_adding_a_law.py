@@ -60,7 +60,7 @@ class Command:
 
 
 def steps() -> Iterator[Change | Command]:
-    """What the document says to do, in its order."""
+    """The document's steps, in its order."""
     for step in STEP.finditer(DOCUMENT.read_text(encoding="utf-8")):
         if step["source"]:
             yield Change(step["copy"], (DOCUMENT.parent / step["source"]).read_text(encoding="utf-8"), is_diff=False)

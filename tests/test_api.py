@@ -47,7 +47,7 @@ def test_a_scenario_is_the_file(tmp_path: Path) -> None:
     built = fs.dumbbell("20Mbps", rtt="40ms", router="xcp").flows("xcp", 3, name="long")
     built = built.configure(name="three", duration="2s")
     assert fs.load(path).to_toml() == built.to_toml()
-    # What is spelled out is the same scenario again.
+    # The spelled-out form is the same scenario again.
     assert fs.loads(built.to_toml()).to_toml() == built.to_toml()
 
 

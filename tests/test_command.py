@@ -446,7 +446,7 @@ def test_compare_shows_completion_times_by_size(flowstamp: Command, tmp_path: Pa
         mean, width = told[name]["afct_s"], told[name]["half_width_s"]
         assert mean == pytest.approx(summary["groups"]["web"]["fct_s"]["all"]["mean"])
         assert 0 < width < mean
-    # What is asked for decides what is said: 100% is reached wherever there are enough flows, 0.01% nowhere.
+    # 100% is reached wherever there are enough flows, 0.01% nowhere.
     for wanted, said in (("100", "95% confidence to 100% in all"), ("0.01", "NOT reached")):
         options = ("--protocols", "rcp", "--out", str(out), "--confidence", wanted)
         shown = flowstamp("compare", str(scenario), "--all", *options).stdout

@@ -67,7 +67,7 @@ def test_the_example_works_under_each_law(tmp_path: Path) -> None:
         assert group["fct_slowdown"]["all"]["count"] > 1000
         assert min(row["p50"] for row in group["fct_slowdown"]["bins"]) >= 1, law
     assert protocols["xcp+droptail"]["total"]["drops"] == 0
-    # What the page says: RCP spends a round trip on its SYN, and is the quickest for what takes others several.
+    # Values of the page: RCP spends a round trip on its SYN, and is the quickest for what takes others several.
     short, longer = ({law: group["fct_slowdown"]["bins"][at]["p50"] for law, group in web.items()} for at in (0, 3))
     assert short["rcp+droptail"] > 2.5
     assert max(value for law, value in short.items() if law != "rcp+droptail") < 1.5
@@ -77,7 +77,7 @@ def test_the_example_works_under_each_law(tmp_path: Path) -> None:
 
 
 def test_a_step_that_drops_acks_stalls_flows() -> None:
-    """What the page says of DCTCP: acks lost at the step leave flows waiting for their first timeout."""
+    """The page on DCTCP: acks lost at the step leave flows waiting for their first timeout."""
     made = runpy.run_path(str(EXAMPLES / "fat_tree.py"))["scenario"]
     scenario = made("dctcp", EXAMPLES / "data/datacentre-sizes.txt", 4, 0.4, "4ms")
     spared, dropped = (scenario.set("fat_tree.queue.step_drops", drops).run() for drops in (False, True))

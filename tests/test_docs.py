@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What the documentation shows, works: scenarios, commands and Python code run, references are those of the code."""
+"""Examples in the documentation work: scenarios, commands and Python code run, and references match the code."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ KINDS = {"SenderSpec": "law", "RouterSpec": "law", "QueueSpec": "kind", "ShareSp
 
 
 def told(page: Path, what: str) -> list[str]:
-    """What a model page says of itself in its first lines, such as `% laws: xcp xcp-draft`."""
+    """Returns a property that a model page states in its first lines, such as `% laws: xcp xcp-draft`."""
     found = re.search(rf"^% {what}: (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return found[1].split() if found else []
 

@@ -40,7 +40,7 @@ def delay_s(link: dict[str, float]) -> float:
 
 def check_cellular(protocols: dict[str, Any]) -> None:
     xcp, tcp = (protocols[law]["links"]["bottleneck"] for law in ("xcp", "sack"))
-    # What the example is to show: nearly the same use of the link, at a small part of the delay.
+    # The example shows nearly the same utilisation at a small part of the delay.
     assert xcp["utilization"] > 0.85
     assert tcp["utilization"] > 0.95
     assert delay_s(xcp) < 0.25 * delay_s(tcp)
@@ -139,7 +139,7 @@ def test_cellular_script_is_the_same_scenario() -> None:
 
 @pytest.mark.long
 def test_wifi(tmp_path: Path) -> None:
-    """What the page says: CUBIC in a plain queue starves who downloads; XCP-b and FQ-CoDel do not."""
+    """Values of the page: CUBIC in a plain queue starves who downloads; XCP-b and FQ-CoDel do not."""
     laws = "xcp,cubic,cubic+fq_codel,bbr+fq_codel"
     document = flowstamp("compare", str(EXAMPLES / "wifi.toml"), "--protocols", laws, "--out", str(tmp_path))
     blind, cubic, fq, bbr = (document["protocols"][law] for law in laws.split(","))

@@ -55,7 +55,7 @@ def words(tree: object) -> Iterator[str]:
 
 
 def used(file: Path) -> set[str]:
-    """What a figure is an example of: words of its scenarios, kind of network, measures and functions of its claims."""
+    """The features of a figure: words of its scenarios, kind of network, measures and functions of its claims."""
     figure = short(file)
     found = {"reuse"} if figure.reuse else set()
     found |= {"theory" for curve in figure.runs if curve.theory is not None}

@@ -16,7 +16,7 @@ from flowstamp.scenario import toml_text
 
 
 def summary() -> dict[str, object]:
-    """Of 2.4 Gb/s and 100 ms at a load of 0.9, as a run gives it."""
+    """The summary of a run with 2.4 Gb/s and 100 ms at a load of 0.9."""
     group = {"capacity_bps": 2.4e9, "path_rtt_s": 0.1, "offered_load": 0.9, "mean_size_bytes": 25e3}
     return {"groups": {"forward": group, "long": {**group, "mean_size_bytes": None}}}
 
@@ -37,7 +37,7 @@ def test_formulas() -> None:
 
 
 def described(scenario: str) -> dict[str, tuple[float, float, float, float | None]]:
-    """What the summary tells of each group's path and flows."""
+    """The summary's values of each group's path and flows."""
     groups = fs.loads(scenario).run().groups
     return {
         name: (group["capacity_bps"], group["path_rtt_s"], group["offered_load"], group["mean_size_bytes"])
@@ -88,7 +88,7 @@ def test_a_runs_own_numbers_are_in_its_summary() -> None:
 
 
 def test_half_width_covers_the_mean() -> None:
-    """Of 95% intervals of independent series between 90% and 99% hold the mean (400 series: error 1.1%)."""
+    """Between 90% and 99% of the 95% intervals of independent series hold the mean (400 series: error 1.1%)."""
     rng = np.random.default_rng(2)
     held = 0
     for _ in range(400):
@@ -116,7 +116,7 @@ class Made:
     members: tuple[fct.Measured, ...] = ()
 
     def ideal(self, group: str) -> fct.Ideal | None:
-        """Of the summary above."""
+        """The ideal for the summary above."""
         return fct.Ideal.of(self.summary, group, 1000, 1000)
 
     def server(self, group: str) -> fct.Floats:

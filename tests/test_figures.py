@@ -705,7 +705,7 @@ def test_panels_of_points_that_a_short_version_leaves_out_go_with_them() -> None
 
 
 def test_the_next_figures_runs_go_on_meanwhile_and_stop_with_the_runner(tmp_path: Path) -> None:
-    """What was begun ahead gives the same, fails at its own turn, and does not outlive the runner."""
+    """A run started ahead gives the same, fails at its own turn, and does not outlive the runner."""
     for name, old, new in (
         ("W", "", ""),
         ("Y", "10Mbps", "9Mbps"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What somebody has who has installed the package and nothing else: examples, completion, a dashboard."""
+"""The installed package alone has examples, completion and a dashboard."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_examples_are_written_and_run(flowstamp: Command, tmp_path: Path) -> Non
     assert done.stderr == ""
     assert done.stdout.startswith(f"wrote {len(examples.files())} files to mine; in that folder, for example:")
     folder = tmp_path / "mine"
-    # Every command that is said to be next is there: the file that it names.
+    # Every suggested command names a file that exists.
     for line in done.stdout.splitlines():
         if line.startswith("  "):
             name = next(word for word in line.split() if word.endswith((".toml", ".py")))
@@ -83,7 +83,7 @@ def test_examples_leave_what_is_there(flowstamp: Command, tmp_path: Path, monkey
 
 
 def offered(shell: str, line: str) -> list[str]:
-    """What a shell is told for the end of a line, as the scripts of --show-completion ask for it."""
+    """Returns the completions for the end of a line, as the scripts of --show-completion request them."""
     words = line.split(" ")
     asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
     typer = {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
@@ -172,7 +172,7 @@ def test_units_say_what_they_need() -> None:
 
 
 def test_the_wheel_has_what_the_package_looks_for() -> None:
-    """What is behind a link must be named in pyproject.toml, or the wheel would lack it."""
+    """The targets of links must be named in pyproject.toml, or the wheel would lack them."""
     included = [
         entry["path"] for entry in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["maturin"]["include"]
     ]

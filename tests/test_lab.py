@@ -107,7 +107,7 @@ def test_a_lab_of_the_kernels_own_law_runs(tmp_path: Path) -> None:
 
 
 def row(page_s: list[float], **more: object) -> dict[str, object]:
-    """What one run of a lab with pages gave."""
+    """The results of one run of a lab with pages."""
     groups = {name: {"flows": 3, "goodput_bps": 5e7} for name in ("long", "pages")}
     given = {"invalid": None, "utilization": 0.9, "mean_queue_bytes": 4e3, "drops": 2, "left": 0}
     return given | {"page_s": {"pages": page_s}, "groups": groups} | more

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What `tools/linux_bench.py` does without a kernel to measure: its table, its exclusion, what it refuses."""
+"""`tools/linux_bench.py` without a kernel to measure: its table, its exclusion, its refusals."""
 
 from __future__ import annotations
 

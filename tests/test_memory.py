@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What a run may need of memory is worked out before it, as an upper bound; what is too much is refused in one line."""
+"""An upper bound of a run's memory is computed before the run; what is too much is refused in one line."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_what_figures_examples_and_golden_runs_need_fits_into_5_gb() -> None:
                 _flowstamp.run_many(jobs, memory=5_000_000_000, progress=stop)
 
 
-# What a process that does nothing but read a scenario takes is in the estimate too.
+# The estimate includes a process that only reads a scenario.
 PROGRAM = 100e6
 FACTOR = 10
 
@@ -156,7 +156,7 @@ sys.exit(code)
 
 
 def needs(path: Path) -> float:
-    """What the estimate says, bytes."""
+    """The estimate, bytes."""
     with pytest.raises(fs.ScenarioError) as refused:
         fs.load(path).run(memory="1B")
     said = re.search(r"the run may need ([\d.]+) (\w+) of memory", str(refused.value))
@@ -165,7 +165,7 @@ def needs(path: Path) -> float:
 
 
 def peak(path: Path, out: Path) -> float:
-    """What the command takes at its height, bytes."""
+    """The command's peak memory, bytes."""
     done = subprocess.run(
         [sys.executable, "-c", PEAK, "run", path, "--out", out, "--json"],
         stdout=subprocess.DEVNULL,

@@ -86,7 +86,7 @@ def test_links_that_differ_and_flows_back() -> None:
     assert done.returncode == 0, done.stderr
     queues = re.findall(r"^mean queue kB +([0-9.]+) +([0-9.]+)(?:   link(\d))?$", done.stdout, re.MULTILINE)
     assert [link for _, _, link in queues] == ["", *"23456789"]
-    # Of all but the last, which is the first that flows back meet, the link that is half as fast has the longest.
+    # The link with half the rate has the longest queue, except the last, which flows back meet first.
     ours, theirs = ([float(row[n]) for row in queues[:8]] for n in (0, 1))
     assert max(ours) == ours[4]
     assert max(theirs) == theirs[4]
@@ -156,7 +156,7 @@ def test_both_ways() -> None:
 
 
 def told(tmp_path: Path, *arguments: str, name: str) -> dict[str, str]:
-    """What a tool gives dumbbell.tcl: the parameters of a program that stands in for ns-2."""
+    """Returns the parameters that a tool gives dumbbell.tcl, from a program that stands in for ns-2."""
     seen, stand_in = tmp_path / "seen", tmp_path / "ns"
     # It answers the question whether it has XCP, notes the rest, and prints nothing.
     stand_in.write_text(

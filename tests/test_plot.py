@@ -23,7 +23,7 @@ def test_x10_has_the_papers_axes() -> None:
     axes = runner.draw(spec).axes
     assert [ax.get_ylabel() for ax in axes] == ["Throughput (Mb/s)", "Utilisation", "Queue (packets)"]
     assert axes[-1].get_xlabel() == "Time (s)"
-    # Of the first, five flows, and what is each one's fair share.
+    # The first has five flows and their fair share.
     assert [len(ax.lines) for ax in axes] == [6, 2, 1]  # the second has the bound of a claim
 
 

@@ -179,7 +179,7 @@ def test_the_command(flowstamp: Command, tmp_path: Path) -> None:
     wild = flowstamp("stability", "xcp", "--alpha", "1.8", "--beta", "0.3")
     assert wild.returncode == 1
     assert "unstable" in wild.stdout
-    # Of two verdicts it is said which counts.
+    # If two verdicts differ, the output says which counts.
     for gains, differ in ((("0.5", "0.5"), True), (("1.44", "0.246"), True), (("0.4", "0.226"), False)):
         lines = stability.of("rcp", alpha=float(gains[0]), beta=float(gains[1])).lines()
         assert ("the first line counts" in lines[1]) == differ
@@ -189,7 +189,7 @@ def test_the_command(flowstamp: Command, tmp_path: Path) -> None:
 
 
 def test_what_is_proved() -> None:
-    """Of one RTT; RCP's gains and the thesis's, which the linear loop has none of."""
+    """One RTT. RCP's gains and the thesis's are proved, although the linear loop is unstable."""
     assert stability.proved([[0.1, 0.4, 1.2]], [[1.0], [0.6]]).tolist() == [[True, True, False], [True, True, False]]
     s = stability.of("rcp")
     assert s.proved
@@ -221,7 +221,7 @@ def test_what_comes_near_rest_and_swings_anew_has_not_settled() -> None:
 
 
 def test_encirclements_are_unstable_roots() -> None:
-    """Of one RTT, and of several, whose loop has unstable poles only where shuffling grows by itself."""
+    """One RTT, and several, whose loop has unstable poles only where shuffling grows by itself."""
     several: dict[str, Any] = {"rtt": ["40ms", "80ms", "320ms"], "flows": [3, 2, 5]}
     for more in ({}, several):
         for law in ("xcp", "rcp"):
@@ -259,7 +259,7 @@ def test_a_limit_cycle_does_not_die() -> None:
 
 
 def test_runs_hints_and_verdicts_agree(flowstamp: Command, tmp_path: Path) -> None:
-    """What a run warns of is unstable by the command, which tells of other warnings itself."""
+    """If a run warns, the command says unstable. It reports other warnings itself."""
     for law, alpha, beta, rtts, warns in (
         ("rcp", 1.3, 1.0, ["40ms"], True),
         ("xcp", 0.4, 0.5, ["40ms"], False),
@@ -424,7 +424,7 @@ def test_many_links_are_taken_together() -> None:
 
 
 def test_maps_and_portraits_are_drawn() -> None:
-    """Of what settles how soon, and from where."""
+    """Maps of settling times, and portraits of trajectories."""
     figure = stability.settling_map([0.2, 0.5, 1.9], [0.2, 0.5, 1.1])
     mesh = figure.axes[0].collections[0]
     shown: np.ndarray = np.ma.filled(np.ma.asarray(mesh.get_array()), np.nan).reshape(3, 3)

@@ -70,7 +70,7 @@ def test_rcp_is_what_euler_makes_of_its_equations() -> None:
 
 
 def test_xcp_rests_where_its_shuffling_is_made_up_for() -> None:
-    """Of the first link: `(F + h) / n = r h / y` for the one flow that is held back nowhere else (Low et al. 2005)."""
+    """For the first link: `(F + h) / n = r h / y` for the one flow that is held back nowhere else (Low et al. 2005)."""
     alpha, gamma, held = 0.4, 0.1, 0.2
     lot = network("xcp", LINKS, ROUTES, alpha=alpha, beta=0.226, gamma=gamma)
     found = lot.trajectory([0.0, 400.0])
@@ -122,7 +122,7 @@ def test_rcps_packets_rest_where_the_model_does() -> None:
     )
     groups = fs.loads(f'duration = "30s"\nwarmup = "20s"\nheader = "0B"\n{links}{flows}').run().summary["groups"]
     for number, (route, rate) in enumerate(zip(ROUTES, fair, strict=True)):
-        # What a queue of a few packets leaves: the router aims at the capacity itself.
+        # The effect of a queue of a few packets: the router aims at the capacity itself.
         assert groups[f"route{number}"]["goodput_bps"] / route.flows == pytest.approx(rate[1], rel=0.01)
 
 

@@ -46,7 +46,7 @@ class Oracle:
 
 @pytest.fixture
 def symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """What its equations are written with. It compiles where it stands, and reads a pyproject.toml there."""
+    """The names in its equations. It compiles where it stands, and reads a pyproject.toml there."""
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     if not (shutil.which(compiler) and (Path(sysconfig.get_paths()["include"]) / "Python.h").exists()):
         pytest.skip("JiTCDDE needs a C compiler and Python's headers")
@@ -76,7 +76,7 @@ def test_the_linear_system_is_jitcddes(symbols: Any) -> None:
         for tolerance in (1e-4, 1e-6, 1e-9):
             times, states = oracle.at(gains, (0.5, 0.0), tolerance)
             differences.append(np.abs(states - ours("linear", gains, (0.5, 0.0), times)).max())
-        # Of each step's error as much as a loop near its border keeps adds up: 40 RTTs, of a dozen steps each or fewer.
+        # A loop near its border accumulates the errors of steps: 40 RTTs, of a dozen steps each or fewer.
         assert differences[1] < 500 * 1e-6, (gains, differences)
         assert differences[2] < 500 * 1e-9, (gains, differences)
         assert differences[0] > 10 * differences[1] > 100 * differences[2], (gains, differences)

@@ -33,7 +33,7 @@ FINE = {
     "crates/x/src/b.rs": "use crate::{a::{Y, part}, X as Z};\n",
     "crates/x/tests/all.rs": function(700),
     "crates/x/bpf/x.h": function(100, head="static int {}(void) {{"),
-    # What a function imports it imports when it is called.
+    # A function's imports run when it is called.
     "python/p/__init__.py": "",
     "python/p/a.py": "from p import b\n",
     "python/p/b.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import a\n"

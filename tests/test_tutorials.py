@@ -181,7 +181,7 @@ def machines(stack: ExitStack, folder: Path) -> dict[str, Shell]:
     stack.callback(process.terminate)
     found = {}
     for end in "ab":
-        # What is for the whole of a machine there is for this control group here.
+        # Settings for a whole machine apply here to this control group.
         preamble = f"""{PYTHON}
 echo $$ > {cgroup}/cgroup.procs
 flowstamp() {{

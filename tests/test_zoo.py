@@ -67,7 +67,7 @@ def test_each_agent_observes_what_it_governs(scenario: fs.Scenario) -> None:
 
 
 def test_agents_see_what_one_agent_with_all_keys_does(scenario: fs.Scenario) -> None:
-    """Who acts does not change the network: the numbers are those of the environment of one agent, by the same seed."""
+    """The number of agents does not change the network: with the same seed, values equal those of one agent."""
     together = ParallelNetwork(scenario, AGENTS)
     alone = Network(scenario, {key: bounds for keys in AGENTS.values() for key, bounds in keys.items()})
     together.reset(seed=5)

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Tests the release artifacts that `make release` has put into a folder, each where nothing else is installed: the wheel in
-# an empty virtual environment and folder, the source distribution in a clean folder, the Debian package in a bare system.
-# tools/check-release.sh [FOLDER]
+# Tests the release artifacts that `make release` has put into a folder. Each test is in a place where nothing else is
+# installed. The wheel has an empty virtual environment and folder, the source distribution a clean folder, and the
+# Debian package a bare system.
+#
+#     tools/check-release.sh [FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dist=$(realpath "${1:-dist}")

@@ -26,8 +26,8 @@ NOT_CHECKED = (
 )
 """Dated notes, generated pages, data, and the lint with its test."""
 
-STATEMENT = r"(?!.*\?$)"
-"""At the start of a sentence: it is not a question."""
+STATEMENT = r"(?!.*\?$|(?: [^\s.]+){1,3}$)"
+"""After the first word: neither a question nor a title of up to four words."""
 ONE_VERBS = "has|must|can|may|might|would|should|could|sees|wants|needs|knows|asks|says|does|had"
 BANNED = {
     rf"^(?:What|Whatever)\b{STATEMENT}": "start with the subject: 'Untrusted input has a fuzz target'",
@@ -47,7 +47,7 @@ BANNED = {
     r"(?i)\bwhat (?:waits?|waited|it got|strangers|touches|dies)\b": "use the noun: 'the queue', 'throughput'",
     r"(?i)\bthere may be\b": "say who allows it: 'at most N flows are tracked'",
     r"(?i)\bwithout effect\b": "remove it, or say what to do instead",
-    r"(?i)\bhow (?:full|soon|they came|it came)\b": "use the noun: 'utilisation', 'time to converge', 'history'",
+    r"(?i)\bhow (?:full|they came|it came)\b": "use the noun: 'utilisation', 'history'",
     r"(?i)\bhas each its\b": "write 'each ... has'",
     r"(?i)\bwhence\b|\blest\b|\bthereof\b|\bthereby\b": "use a plain word",
     r"(?i)\bas long as the run goes\b|\bstands on standard\b": "write 'during the run', 'on standard error'",
@@ -80,7 +80,7 @@ BOUNDARY = re.compile(
 )
 
 
-FENCED = r"(?ms)^[ \t]*(`{3,}|~{3,}).*?^[ \t]*\1"
+FENCED = r"(?ms)^[ \t]*(`{3,}|~{3,}).*?^[ \t]*\1|^\$\$.*?\$\$|SPDX[^\n]*"
 
 
 def blank(match: re.Match[str]) -> str:
@@ -105,7 +105,12 @@ def prose(path: Path) -> Iterator[tuple[int, str, bool]]:
         if match["comment"] is not None:
             yield line, re.sub(FENCED, blank, COMMENT_MARK.sub("", match[0])), True
         elif " " in match[0]:
-            triple = match[0].startswith('"""') and path.suffix in (".py", ".toml") and " = " not in match[0]
+            triple = (
+                match[0].startswith('"""')
+                and match[0][3] not in "\\<"
+                and path.suffix in (".py", ".toml")
+                and " = " not in match[0]
+            )
             indent = match.start() - text.rfind("\n", 0, match.start()) - 1
             yield line, match[0].strip("\"'").replace("\n" + " " * indent, "\n"), triple
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Checks format, lints, the documentation's links, types, spelling and sizes, for `make lint`. Warnings are errors.
+# Checks format, lints, the documentation's links, types, spelling, sizes and banned phrases, for `make lint`. Warnings are errors.
 set -euo pipefail
 . tools/can.sh
 set -x
@@ -15,5 +15,6 @@ $bin/ruff check
 $bin/ruff format --check
 $bin/typos
 $bin/python tools/check_structure.py
+$bin/python tools/check_words.py
 $bin/mypy
 $bin/python -m mypy.stubtest flowstamp._flowstamp --allowlist tests/stubtest.allow

@@ -7,8 +7,8 @@
     NS2=~/ns-2.35/ns .venv/bin/python tools/ns2/same_flows.py R4.14 rcp --set dumbbell.rtt=10ms --split 500
 
 RCP needs an ns-2 that NS2 names and that has the authors' model, which is not ours to ship: ns-2.35 with R.
-Zhang-Shen and N. Dukkipati's rcp.cc, rcp-host.cc and rcp-host.h, their objects in Makefile.in, PT_RCP in
-common/packet.h and trace/trace.cc, "RCP" among the headers of tcl/lib/ns-packet.tcl and the defaults of Agent/RCP and
+Zhang-Shen and N. Dukkipati's rcp.cc, rcp-host.cc and rcp-host.h; their objects in Makefile.in; PT_RCP in
+common/packet.h and trace/trace.cc; "RCP" among the headers of tcl/lib/ns-packet.tcl and the defaults of Agent/RCP and
 Queue/DropTail/RCP in tcl/lib/ns-default.tcl. Public repositories that reproduced the thesis have that as a patch of
 ns-2.35. With today's tools: g++ -std=gnu++98 -fpermissive -DUSE_INTERP_RESULT, and Debian's libtcl8.6, libotcl1,
 libtclcl1. The model as it is patched in has alpha_, beta_, gamma_ as parameters (here: the router's alpha, beta,
@@ -16,9 +16,9 @@ eta), begins with 0.05 of the link and decides every min(RTT, 10 ms).
 
 Dumbbells and parking lots; of the latter utilisation, drops and loss are the first link's, the queue is that of each,
 and the hosts of flows over all links are as far off as those of the others. A flow without a size is one of a thousand
-million packets in ns-2, which only RCP's model can stop. ns-2 counts a flow to the last ack at its
-sender, Flowstamp to the last packet at its receiver: half a round trip is taken off. ns-2's flows are whole packets, so
-that it has half a packet for each more to carry. Flows that were not complete by the end count in neither. The buffer,
+million packets in ns-2, which only RCP's model can stop. A flow ends in ns-2 with the last ack at its sender, and in
+Flowstamp with the last packet at its receiver. The comparison subtracts half a round trip. Flows in ns-2 are whole
+packets, so each has half a packet more to carry. Flows that were not complete by the end count in neither. The buffer,
 bytes in most figures, is as many packets in ns-2, where an ack or a SYN takes a packet's place.
 
     --active 15:30,45:60      mean and deviation of the number of active flows from 15 s to 30 s, and from 45 s to 60 s

@@ -24,7 +24,7 @@ function module(): Promise<WebAssembly.Module> {
   return compiled;
 }
 
-/** What the simulator has refused, in its words. */
+/** The simulator's error message. */
 export class Refused extends Error {}
 
 export class Engine {

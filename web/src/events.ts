@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What has happened in a run: flows that came and went, and what was changed.
+// Events of a run: flows that joined and left, and changes by the user.
 
 import type { Change, Key, Scenario, Settings, Slots } from "./scenarios";
 
@@ -37,7 +37,7 @@ function together(times: (number | undefined)[], sign: string, verb: string): Ev
   });
 }
 
-/** What happened until `now_us`, in order. What a run begins with is no event. */
+/** Events until `now_us`, in order. The initial state is not an event. */
 export function events(scenario: Scenario, begun: Settings, slots: Slots, changes: Change[], now_us: number): Event[] {
   const found: Event[] = [...(scenario.events ?? [])];
   found.push(...together(slots.starts, "+", "joined"), ...together(slots.stops, "−", "left"));

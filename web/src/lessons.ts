@@ -9,7 +9,7 @@ type Claim = [at_s: number, side: "left" | "right", quantity: string, least: num
 
 interface Scene {
   title: string;
-  /** What to watch. */
+  /** The plot to watch. */
   text: string;
   question: string;
   answer: string;
@@ -20,7 +20,7 @@ interface Scene {
   speed: number;
   /** The scene stops here, for the question. */
   until_s: number;
-  /** What the answer says, in numbers. */
+  /** The answer's numbers. */
   claims: Claim[];
 }
 
@@ -60,7 +60,7 @@ export const LESSONS: Record<string, Lesson> = {
         text: "At 10 s the buffer becomes four times as large: 1000 kB instead of 250 kB. The rate of the link stays at 20 Mb/s.",
         question: "What does CUBIC gain from the larger buffer?",
         answer:
-          "Nothing but delay. The link was full before, and the throughput stays at 19.2 Mb/s. CUBIC fills the new buffer as well, and the round-trip time rises from 116 ms to 360 ms. This is called bufferbloat. XCP leaves either buffer empty.",
+          "Only delay. The link was full before, and the throughput stays at 19.2 Mb/s. CUBIC fills the new buffer as well, and the round-trip time rises from 116 ms to 360 ms. This is called bufferbloat. XCP leaves either buffer empty.",
         id: "five",
         names: ["cubic", "xcp"],
         settings: { rate: 20, flows: 1 },

@@ -27,7 +27,7 @@ import { sentences, showTable } from "./table";
 
 /** Simulated in one go: short enough to keep to what a frame may take. */
 const CHUNK_US = 10_000;
-/** Of a frame's time what simulating may take. */
+/** The part of a frame's time that simulation may take. */
 const BUDGET_MS = 9;
 /** How often the clock's text changes: each change lays out the page anew. */
 const CLOCK_MS = 100;
@@ -41,7 +41,7 @@ const SITE = /\/lab\/(index\.html)?$/.test(location.pathname) ? "../" : undefine
 
 const element = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
 
-// What is chosen, and how far the runs are.
+// The selection, and the progress of the runs.
 let { id, names, speed, settings }: Setup = setup("five");
 let scene: ReturnType<typeof sceneOf>;
 /** As the run began. */

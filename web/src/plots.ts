@@ -259,7 +259,7 @@ export class Chart {
 const ROWS = 6;
 const CELL = 6;
 
-/** What waits before a link, on the left, and what is on its way, on the right. */
+/** Packets queued before a link, on the left, and in flight, on the right. */
 export class Wire {
   private readonly pen: CanvasRenderingContext2D;
   private readonly text = resolved("--dim");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// What can be chosen, as TOML for the simulator: scenarios, protocols, and what the controls set.
+// Choices as TOML for the simulator: scenarios, protocols, and the values of the controls.
 
 import cellular from "../../examples/data/cellular.down?raw";
 import type { Event } from "./events";
@@ -43,7 +43,7 @@ for (const [law, router] of SENDERS) {
 }
 
 const WIRED = Object.keys(PROTOCOLS);
-/** Of these no router is told a capacity, which nobody knows in a cell. */
+/** Their routers know no capacity, because a cell's capacity is unknown. */
 const WIRELESS = WIRED.filter((name) => PROTOCOLS[name].router === undefined || name === "xcp-b");
 
 export interface Settings {
@@ -72,9 +72,9 @@ export interface Scenario {
   table: "dumbbell" | "parking-lot" | "wireless";
   /** Capacity of the link at a time, Mb/s; none if nobody knows it. */
   capacity(settings: Settings, time_s: number): number | undefined;
-  /** What happens in every run. */
+  /** Events in every run. */
   events?: Event[];
-  /** What the control of the rate is of; none if the rate is not to be set. */
+  /** The link whose rate the control sets; none if the rate is fixed. */
   rateOf?: string;
   rates?: number[];
   /** Start of the flows that there are at the beginning, microseconds. */
@@ -349,7 +349,7 @@ export function exported(id: string, begun: Settings, protocol: Protocol, slots:
     .forEach(([at], number) => {
       body = body.replace(new RegExp(`(name = "burst ${number + 2}"[^]*?start = )"${PARKED}"`), `$1"${us(at + 1)}"`);
     });
-  // What has not come is not taken along.
+  // Flows that have not arrived are left out.
   const groups = body.split(/^(?=\[)/m).filter((part) => !part.includes(`start = "${PARKED}"`));
   return notes.join("") + groups.join("");
 }
