@@ -26,7 +26,7 @@ from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import MANY, Finished, RunSet
 from flowstamp.figures.pictures import has_legend, styles
-from flowstamp.figures.runner import Runner
+from flowstamp.figures.runner import Runner, _after
 from flowstamp.figures.schedule import Job, Queue, Run, _Room
 from flowstamp.figures.spec import FigureSpec, RunSpec
 from flowstamp.figures.verdicts import Given, Untold, Verdict, computed
@@ -332,6 +332,14 @@ def test_runs_beyond_the_paper_are_not_reused() -> None:
     assert ("X6", "one_way") not in joined
     with pytest.raises(FigureError, match=r'no run of X4 or X5 or X6 or X7 or X8 or X9 is reused_as "rcp"'):
         runner._parts(spec, "rcp")
+
+
+def test_progress_counts_the_runs_of_reused_figures() -> None:
+    seen: list[tuple[float, ...]] = []
+    progress = _after(lambda *told: seen.append(told), 4)
+    assert progress is not None
+    progress(1, 5, 0.5, 1.0, 7)
+    assert seen == [(5, 9, 0.5, 1.0, 7)]
 
 
 def test_a_run_has_values_of_its_own_at_each_point_and_keeps_them_in_the_short_version() -> None:

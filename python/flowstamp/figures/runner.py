@@ -79,8 +79,10 @@ class Runner:
         notes: list[str] = []
         try:
             to_come = [*self._reused(spec), spec, *following]
+            waited = 0
             for number in range(len(to_come) - len(following)):
-                self._finish(to_come[number], out, progress, notes.append, to_come[number + 1 :])
+                later = to_come[number + 1 :]
+                waited += self._finish(to_come[number], out, _after(progress, waited), notes.append, later)
         except (NotMeasuredError, MeasurementError) as why:
             untold = why if isinstance(why, NotMeasuredError) else None
             problem, status = ("", untold.status) if untold else (str(why), None)
@@ -143,8 +145,8 @@ class Runner:
 
     def _finish(
         self, spec: FigureSpec, out: Path | None, progress: Progress | None, say: Say, following: Sequence[FigureSpec]
-    ) -> None:
-        """Simulates, computes and measures a figure's curves."""
+    ) -> int:
+        """Simulates, computes and measures a figure's curves. Returns how many runs it has waited for."""
         runs: dict[str, RunSet] = {}
         simulated = spec
         if not spec.measured:
@@ -164,6 +166,7 @@ class Runner:
         runs |= run_sets(simulated, {at: run.ended.result() for at, run in asked.items()})
         parts = {name: self._parts(spec, name) for name in spec.joined}
         self.given[spec.id] = Given(spec, runs, curves, parts)
+        return len(asked)
 
     def _keep(self, spec: FigureSpec, following: Sequence[FigureSpec]) -> None:
         """Drops runs that neither this figure nor the following ones need."""
@@ -184,3 +187,10 @@ class Runner:
             others = " or ".join(reuse.figure for reuse in spec.reuse)
             raise FigureError(f'{spec.path}: joined: no run of {others} is reused_as "{name}"')
         return parts
+
+
+def _after(progress: Progress | None, waited: int) -> Progress | None:
+    """Returns the progress of a figure's runs after those of the figures that it reuses."""
+    if progress is None:
+        return None
+    return lambda run, runs, *seen: progress(waited + run, waited + runs, *seen)
