@@ -38,7 +38,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=Path("out/cellular"))
     given = options.parse_args()
     trace = given.trace.resolve()
-    # The mean over ten minutes is the trace's. XCP-b is told nothing; at the most a fifth of the buffer is to wait.
+    # The mean over ten minutes is the trace's. XCP-b knows no rate; its longest queue is a fifth of the buffer.
     mean = {"rate": {"trace": str(trace), "capacity_window": "600s"}}
     untold = {"rate": {"trace": str(trace), "known": False}, "router": {"law": "xcp-b", "q_max": "100kB"}}
     setups = {

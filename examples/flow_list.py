@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # ruff: noqa: T201
-"""Flows of a file, as other simulators take them: what each took, beside its row.
+"""Flows of a file, in the form of other simulators: each completion time beside its row.
 
 Usage: python examples/flow_list.py [--list FILE] [--out DIR]
 """

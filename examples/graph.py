@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # ruff: noqa: T201
-"""A small provider's network: which link limits whom, and what happens while one has half its capacity.
+"""A small provider's network: the bottleneck of each flow, and the effect of a link at half its capacity.
 
 Usage: python examples/graph.py [--out DIR]
 """

@@ -76,7 +76,7 @@ fn each_mistake_gets_one_clear_line() {
         ("flows.long.count", "-4", "flows[0].count"),
         ("flows.long.start", "5s", "before duration"),
         ("flows.long.rtt", "1ms", "the path alone takes"),
-        ("flows.long.to", "middle", "no node; there are left, right"),
+        ("flows.long.to", "middle", "not a node; there are left, right"),
         ("flows.long.to", "left", "where the flow starts"),
         ("flows.long.size", "1.5B", "whole number of bytes"),
         ("flows.long.transport.initial_window", "0.5", "1 to 65536"),
