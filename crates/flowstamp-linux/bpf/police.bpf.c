@@ -214,7 +214,7 @@ int fs_gate(struct __sk_buff *skb)
 		if (!config.class) {
 			/* Programs after this one do not see the packet, so it is counted here. */
 			flow->held += packets - 1;
-			flow->bytes += skb->wire_len;
+			fs_police_count(flow, now, skb->wire_len);
 			flow->named_ns = fs_max(flow->named_ns, rtt_us * 1000);
 			return TCX_DROP;
 		}

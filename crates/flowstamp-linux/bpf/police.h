@@ -21,8 +21,13 @@
 #define FS_POLICE_MEASURE_NS (200 * 1000 * 1000ULL)
 /* A flow with less in flight, two packets of 1500 bytes, cannot halve its window. */
 #define FS_POLICE_MIN_WINDOW_BYTES 3000
+/* Failures on record that isolate a flow. A full credit removes one. */
 #define FS_POLICE_FAILURES 2
-/* Credit that proves that a flow follows its law, and the credit that a void test costs. */
+/*
+ * Credit that proves that a flow follows its law. A pass gives all of it if the link dropped no packets during the
+ * test, or half to a marked flow. A pass with drops gives 1, as does an RCP watch at the rate that the flow was told. A
+ * void test removes FS_POLICE_VOID.
+ */
 #define FS_POLICE_PROOF 4
 #define FS_POLICE_VOID 2
 /* The rate limit of an isolated flow starts at no more than this many times `heavy`. */
@@ -82,8 +87,12 @@ struct fs_police_flow {
 	__u64 until_ns;
 	__u64 bytes;
 	__u64 rest_until_ns;
-	/* r_0, and the lower of the rates in Watch and Refer, bytes/s */
+	/* r_0 */
 	__u64 rate;
+	/*
+	 * The rate before the test, in bytes/s: Refer's, or Watch's if that is lower and T is below 200 ms. After an unclear
+	 * verdict it is the rate that was judged.
+	 */
 	__u64 before;
 	__u64 round_ns;
 	/* The longest RTT reported since the last watch began, and during the one before; zero if none. */
@@ -95,13 +104,19 @@ struct fs_police_flow {
 	__u64 last_bytes;
 	/* The RTT that it reported when last proven; zero if it was never proven, or has failed since. */
 	__u64 passed_ns;
-	/* Isolation has ended or has begun without a verdict, and no test has completed since. */
+	/*
+	 * The flow keeps its rate limit until its next tests: isolation has ended, or the unproven flow sent more than `heavy`
+	 * while that was its limit.
+	 */
 	__u64 probation;
 	__u64 credit;
 	/* The link's drops when the test began, and this flow's held-back packets when its judgement began. */
 	__u64 test_drops;
 	__u64 judge_held;
-	/* Packets were held back since the flow was last proven. */
+	/*
+	 * The flow is limited to `heavy` until it is proven. Since it was last proven, packets of it were held back, void tests
+	 * on a link that dropped packets used up its credit, or its window was too small to halve.
+	 */
 	__u64 marked;
 	/* Rate limit while isolated, in bytes/s; zero if there is none yet. */
 	__u64 allowed;
@@ -144,7 +159,7 @@ FS_LAW void fs_police_watch(struct fs_police_flow *f, __u64 now)
 			f->probation ? FS_POLICE_MAX_ROUND_NS : fs_max(f->round_ns, FS_POLICE_MEASURE_NS));
 }
 
-/* Maximum duration of a test that starts now, including its aftereffects. Exact. */
+/* Usual duration of a test that starts now, including its aftereffects. Unclear verdicts prolong a test. Exact. */
 FS_LAW __u64 fs_police_test_ns(const struct fs_police_flow *f)
 {
 	return 12 * f->round_ns + 6 * FS_POLICE_GRACE_NS + 2 * FS_POLICE_MEASURE_NS;
@@ -251,7 +266,10 @@ FS_LAW void fs_police_fail(const struct fs_police_params *p, struct fs_police_fl
 	}
 }
 
-/* Judges the test. The flow counts as heavy from `least` bytes/s. */
+/*
+ * Judges the test. The flow counts as heavy from `least` bytes/s. A flow that is now below 3/4 of that is not tested
+ * further, even if its verdict is unclear.
+ */
 FS_LAW void fs_police_judge(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v,
 			    __u64 rate, __u64 least)
 {
@@ -325,17 +343,18 @@ FS_LAW void fs_police_advance(const struct fs_police_params *p, struct fs_police
 	}
 }
 
-/* Adds a packet to the flow's rate over T. */
-FS_LAW void fs_police_pace(struct fs_police_flow *f, const struct fs_police_view *v)
+/* Adds a packet to the flow's rates in this phase and over T. */
+FS_LAW void fs_police_count(struct fs_police_flow *f, __u64 now, __u64 bytes)
 {
-	__u64 passed = v->now_ns - f->last_ns;
+	__u64 passed = now - f->last_ns;
 
 	if (passed >= f->round_ns) {
 		f->last_rate = fs_mul_div(f->last_bytes, FS_NS_PER_S, passed);
-		f->last_ns = v->now_ns;
+		f->last_ns = now;
 		f->last_bytes = 0;
 	}
-	f->last_bytes += v->bytes;
+	f->bytes += bytes;
+	f->last_bytes += bytes;
 }
 
 FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v)
@@ -356,13 +375,12 @@ FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_
 		f->told = v->told;
 		fs_police_advance(p, f, v, rate, told);
 	}
-	f->bytes += v->bytes;
-	fs_police_pace(f, v);
+	fs_police_count(f, now, v->bytes);
 }
 
 /*
- * Depth of the token bucket for a rate limit of `allowed` bytes/s: 100 ms, or 20 ms of a flow that has failed, and at
- * least two of the flow's largest packets.
+ * Depth of the token bucket for a rate limit of `allowed` bytes/s: 100 ms, or 20 ms for a flow with two failures on
+ * record. It is at least two of the flow's largest packets.
  */
 FS_LAW __u64 fs_police_depth(const struct fs_police_flow *f, __u64 allowed)
 {

@@ -187,6 +187,26 @@ fn what_is_isolated_is_dropped_or_put_into_its_class() {
     }
 }
 
+/// Dropped packets count for the flow's rates, as in the Rust law.
+#[test]
+fn dropped_packets_count_for_the_rate() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, XCP, 0);
+    let packet = Packet { options: stamped(XCP, 5000), payload: 1000, ..Packet::default() };
+    let frame = packet.frame(true);
+    run(&skeleton, &frame.bytes);
+    put(&skeleton, ISOLATE, 0);
+    for _ in 0..3 {
+        assert_eq!(gate(&skeleton, &frame.bytes).0, DROP);
+    }
+    let flow = flow(&skeleton).expect("it has been seen");
+    let arrived = 3 * frame.bytes.len() as u64;
+    assert_eq!((flow.held, flow.bytes, flow.last_bytes), (3, arrived, arrived));
+}
+
 /// The flow sends 2.2 MB/s whatever it is told, at a round trip of 10 ms. The watch and two tests take some 0.6 s.
 #[test]
 fn who_ignores_what_he_is_told_is_isolated_after_two_tests() {
