@@ -14,10 +14,12 @@
 //!             otherwise r over 200 ms, if that is longer
 //!               r >  3/4 r_0                failed
 //!               r >  3/4 of Refer's rate    unclear: it had slowed before it was told. Tell follows again at once, with
-//!                                           r_0 = r. Where T is below 200 ms, Watch's rate counts too
+//!                                           r_0 = r, and r replaces Refer's rate. Where T is below 200 ms, Watch's rate
+//!                                           stands for Refer's if it is lower. A flow below 3/4 of heavy is not told
+//!                                           again: one of the next two verdicts holds
 //!               r >= 1/4 r_0                passed
 //!               r <  1/4 r_0                void: it fell by more than the test asked for, so something else slowed the flow
-//!   Isolate   after the second failure without a pass in between, for a time
+//!   Isolate   at the second failure on record, for a time
 //!
 //!   r = bytes that arrived in a phase / the phase's length
 //!   XCP's test feedback: each packet of b bytes in the first T of Tell carries -b / (2 T), which adds up to -r_0/2
@@ -35,10 +37,12 @@
 //! **Probation** follows isolation. The flow keeps its limits until its next tests. A failure isolates it again. A flow
 //! that has become light leaves probation with one failure on record.
 //!
-//! One pass **proves** a flow. It takes two if packets of the flow were held back, and four if the link dropped packets
-//! during the tests. With RCP, four watches at the rate that it was told also prove it. A failure removes the proof, and
-//! the first proof after it only removes the failure. A link in [`Trouble`] drops packets continually. On such a link an
-//! unproven flow may send at `heavy`, and goes on probation if it sends more. A [`Belief`] bounds the values in a flow's headers.
+//! One pass **proves** a flow. It takes two if the flow is marked, and four if the link dropped packets during the tests.
+//! With RCP, four watches at the rate that it was told also prove it. A failure removes the proof, and the first proof
+//! after it only removes the failure. A link in [`Trouble`] drops packets continually. On such a link an unproven flow
+//! may send at `heavy`. If it sends more, it goes on probation without a verdict, and is **marked**: until it is proven,
+//! `heavy` limits it on any link. Deviation 10 names the other flows that are marked. A [`Belief`] bounds the values in
+//! a flow's headers.
 //!
 //! A flow's headers state its round trip, and an attacker may spoof packets with another one. T is the longest round
 //! trip stated in two watches, so that a few packets with too short a value do not cause an early verdict. T does not
@@ -53,8 +57,8 @@
 //!    the flow's stack make its rate over one round trip uncertain.
 //! 3. The test lasts one round trip / it lasts two round trips and 50 ms / one for the feedback to reach the sender,
 //!    one for its earlier packets; acks may be delayed by 50 ms.
-//! 4. One failure is enough / isolation takes two failures without a pass / a change of route or a pause of the peer
-//!    looks like a failure.
+//! 4. One failure is enough / isolation takes two failures on record, and a proof removes one / a change of route or a
+//!    pause of the peer looks like a failure.
 //! 5. Nothing on several suspects / a few flows of each source are tested at a time, by [`Packet::free`] and
 //!    [`Flow::test_time`] / many flows that halve at once leave the link under-used. With one test for all sources, a
 //!    flow that states long round trips would block the tests of others.
@@ -92,10 +96,10 @@ const GRACE: Time = Time::from_millis(50);
 const MEASURE: Time = Time::from_millis(200);
 /// A flow with less in flight, two packets of 1500 bytes, cannot halve its window.
 const MIN_WINDOW_BYTES: f64 = 3000.0;
-/// Number of failures without a pass in between that isolate a flow.
+/// Number of failures on record that isolate a flow. A full credit removes one.
 const FAILURES: u32 = 2;
-/// Credit that proves a flow: one pass without losses gives all of it. A pass with losses on the link, or an RCP
-/// watch at the rate that it was told, gives 1. A marked flow's pass without losses gives half.
+/// Credit that proves that a flow follows its law. A pass gives all of it if the link dropped no packets during the
+/// test, or half to a marked flow. A pass with drops gives 1, as does an RCP watch at the rate that the flow was told.
 const PROOF: u32 = 4;
 /// Credit that a void test removes.
 const VOID: u32 = 2;
@@ -186,7 +190,8 @@ pub struct Flow {
     last_bytes: u64,
     /// The RTT that the flow stated when last proven; zero if it never was, or has failed since.
     passed: Time,
-    /// The flow is on probation.
+    /// The flow keeps its rate limit until its next tests: isolation has ended, or the unproven flow sent more than
+    /// `heavy` while that was its limit.
     probation: bool,
     /// Credit since the last failure, up to `PROOF`.
     credit: u32,
@@ -195,19 +200,21 @@ pub struct Flow {
     judge_held: u64,
     /// Number of packets of this flow held back.
     held: u64,
-    /// Packets were held back since the flow was last proven.
+    /// The flow is limited to `heavy` until it is proven. Since it was last proven, packets of it were held back, void
+    /// tests on a link that dropped packets used up its credit, or its window was too small to halve.
     marked: bool,
     /// The next test begins no earlier.
     rest_until: Time,
     /// `r_0`, bytes/s.
     reference: f64,
-    /// The lower of the rates in Watch and Refer, bytes/s.
+    /// The rate before the test, bytes/s: Refer's, or Watch's if that is lower and T is below 200 ms. After an unclear
+    /// verdict it is the rate that was judged.
     before: f64,
     failures: u32,
     /// RCP: the highest rate that the flow was told in this phase and in the one before, bytes/s.
     told: f64,
     told_before: f64,
-    /// Allowance while isolated, bytes/s; infinite before the first isolation.
+    /// Allowance while isolated or on probation, bytes/s; infinite if there is none.
     allowed: f64,
     /// Number of the link's periods with drops for which the allowance has been halved.
     eased: u64,
@@ -354,7 +361,7 @@ impl Flow {
         }
     }
 
-    /// Judges the test by the flow's `rate` in bytes/s.
+    /// Judges the test by the flow's `rate` in bytes/s. The flow counts as heavy from `least` bytes/s.
     fn judge(&mut self, params: &Params, packet: &Packet, rate: f64, least: f64) {
         let now = packet.now;
         if rate > 0.75 * self.reference {
@@ -513,8 +520,8 @@ impl Flow {
         Some(self.passed).filter(|rtt| *rtt > Time::ZERO)
     }
 
-    /// How long a test that begins now may take, with its aftermath. For this time it counts as one test of its
-    /// source.
+    /// Usual duration of a test that begins now, with its aftermath. For this time it counts as one test of its source.
+    /// Unclear verdicts prolong a test.
     #[must_use]
     pub fn test_time(&self) -> Time {
         self.round * 12 + GRACE * 6 + MEASURE * 2

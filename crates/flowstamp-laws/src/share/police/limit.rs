@@ -3,17 +3,17 @@
 use super::{FAILURES, Flow, Params, Trouble};
 use crate::units::Time;
 
-/// Depth of a flow's token bucket in seconds of its rate limit, before and after its failures. A burst of an isolated
-/// flow is a queue for the others.
+/// Depth of a flow's token bucket in seconds of its rate limit, without and with `FAILURES` failures on record. A burst
+/// of an isolated flow is a queue for the others.
 const BUCKET_S: f64 = 0.1;
 const ISOLATED_BUCKET_S: f64 = 0.02;
 /// Longest pause that counts for filling the bucket, seconds.
 const MAX_PAUSE_S: f64 = 1.0;
 
 impl Flow {
-    /// Whether a packet of the flow may pass, by a token bucket. An isolated flow is limited to its
-    /// allowance. An unproven flow is limited to `heavy` while the link is in trouble, and also later once it is
-    /// marked. It goes on probation if it sends more.
+    /// Whether a packet of the flow may pass, by a token bucket. An isolated flow, or one on probation, is limited to
+    /// its allowance. Another unproven flow is limited to `heavy` while the link is in trouble, or if it is marked. If it
+    /// sends more, it goes on probation.
     pub fn admits(&mut self, params: &Params, now: Time, bytes: u32, trouble: &Trouble) -> bool {
         let heavy = params.heavy.bytes_per_sec();
         let isolated = self.is_isolated();
