@@ -48,7 +48,7 @@ class Simulation:
 
         - the `rate` of a link, to a constant; its buffer in bytes and the access rates stay
         - delays, such as `dumbbell.rtt` or `flows.far.rtt`; packets in flight keep their delay on the current link
-        - the `buffer` of a link; law thresholds derived from the old buffer stay
+        - the `buffer` of a link; thresholds of queue laws that follow from the old buffer stay
         - the data `rate` of a station in a radio cell
         - parameters of a `router` law
         - `window` and `rate` of the sender law `told`, such as `flows.NAME.law.window`

@@ -232,6 +232,15 @@ impl Limit {
         }
     }
 
+    /// The buffer's size in bytes, where packets have `packet_bytes`.
+    #[must_use]
+    pub fn bytes(self, packet_bytes: f64) -> f64 {
+        match self {
+            Self::Bytes(max) => max as f64,
+            Self::Packets(max) => f64::from(max) * packet_bytes,
+        }
+    }
+
     /// The limit of `count` such buffers together.
     #[must_use]
     pub fn times(self, count: u32) -> Self {

@@ -156,6 +156,8 @@ pub enum LinkChange<'a, P> {
         /// The link's capacity.
         link: Rate,
     },
+    /// New buffer of the link.
+    Buffer(Limit),
 }
 
 /// A router's control law on one output link: a state machine that hears of arrivals, departures and its own timers.

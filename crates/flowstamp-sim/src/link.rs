@@ -154,6 +154,9 @@ impl Port {
         let laws = self.laws_mut();
         laws.limit = limit.times(buffers);
         laws.queue.set_limit(limit);
+        if let Some(router) = &mut laws.router {
+            router.on_change(LinkChange::Buffer(limit));
+        }
         self.queue_laws().iter_mut().for_each(|law| law.set_limit(limit));
     }
 

@@ -433,6 +433,30 @@ fn delays_buffers_and_starts_that_are_set_are_those_of_a_file() {
     }
 }
 
+/// Router laws that use the buffer follow it.
+#[test]
+fn a_buffer_that_is_set_is_that_of_the_router_law() {
+    for (router, sender) in [
+        (r#"{ law = "xcp", max_fill = 0.6 }"#, "xcp"),
+        (r#""xcp-b""#, "xcp"),
+        (r#"{ law = "vcp", tcp_friendly = true }"#, "vcp"),
+    ] {
+        let text = |buffer: &str| {
+            format!(
+                "duration = '4s'\n[dumbbell]\nrate = '10Mbps'\nrtt = '40ms'\nbuffer = '{buffer}'\nrouter = {router}\n\
+                 [[flows]]\nname = 'long'\nlaw = '{sender}'\ncount = 8\nevery = '200ms'\n"
+            )
+        };
+        let mut sim = start(&text("40kB"));
+        sim.set("dumbbell.buffer", "15kB").expect("a buffer");
+        sim.run_until(Time::from_secs(4), &mut go).expect("the run");
+        let [set, file, other] = [sim.results().expect("results"), run(&text("15kB")), run(&text("40kB"))]
+            .map(|results| results.digest().flows);
+        assert_eq!(set, file, "{router}");
+        assert_ne!(set, other, "{router}");
+    }
+}
+
 /// A smaller buffer admits no packet until the backlog fits.
 #[test]
 fn a_buffer_that_is_set_bounds_the_queue() {

@@ -89,8 +89,8 @@ crate::params! {
         pub initial_rtt: Option<Time> = None,
         /// Whether the capacity is known.
         pub capacity: Capacity = Capacity::Known,
-        /// With an unknown capacity, the growth of the input that an empty queue asks for, as a share of the input. It
-        /// is the user's value in equation 6.2.
+        /// Spare capacity that the router assumes while its queue is empty, as a share of the input rate; 0 to 10. Used
+        /// only if the capacity is unknown (equation 6.2).
         pub growth: f64 = 0.1, // ours: section 6.3.3 leaves it to the user
         /// Exponent of alpha-fair sharing; 0 for max-min, the plain law.
         pub fairness: f64 = 0.0,
@@ -370,7 +370,7 @@ impl RouterLaw for Router {
                 }
             }
             LinkChange::Capacity(capacity) => self.link_rate = Some(capacity.bytes_per_sec()),
-            LinkChange::Part { .. } => {}
+            LinkChange::Part { .. } | LinkChange::Buffer(_) => {}
         }
     }
 

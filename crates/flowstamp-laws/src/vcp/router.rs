@@ -83,8 +83,8 @@ pub struct Router {
     meter: Meter,
     /// Load code of the link.
     code: Code,
-    /// The buffer, bytes.
-    buffer: f64,
+    limit: Limit,
+    packet_bytes: f64,
 }
 
 /// Measures the load factor of a link.
@@ -142,7 +142,8 @@ impl Router {
     fn probability(&self) -> f64 {
         let p = &self.params;
         let thresholds = [p.red_min.get(), p.red_max.get()];
-        base_probability(self.meter.queue / self.buffer, thresholds, p.red_max_p.get(), true)
+        let buffer = self.limit.bytes(self.packet_bytes).max(1.0);
+        base_probability(self.meter.queue / buffer, thresholds, p.red_max_p.get(), true)
     }
 }
 
@@ -182,11 +183,8 @@ impl RouterLaw for Router {
     }
 
     fn new(params: &Params, link: &RouterView) -> Self {
-        let buffer = match link.limit {
-            Limit::Bytes(bytes) => bytes as f64,
-            Limit::Packets(packets) => f64::from(packets) * f64::from(link.packet_bytes),
-        };
-        Self { params: *params, meter: Meter::new(link), code: Code::Low, buffer: buffer.max(1.0) }
+        let packet_bytes = f64::from(link.packet_bytes);
+        Self { params: *params, meter: Meter::new(link), code: Code::Low, limit: link.limit, packet_bytes }
     }
 
     fn on_change(&mut self, change: LinkChange<'_, Params>) {
@@ -194,6 +192,7 @@ impl RouterLaw for Router {
             LinkChange::Params(params) => self.params = *params,
             LinkChange::Capacity(capacity) => self.meter.capacity = capacity.bytes_per_sec(),
             LinkChange::Part { .. } => {}
+            LinkChange::Buffer(limit) => self.limit = limit,
         }
     }
 

@@ -147,8 +147,8 @@ impl Params {
 pub struct Router<E> {
     params: Params,
     shares: Shares<E>,
-    /// `Qmax`, bytes.
-    q_max: f64,
+    limit: Limit,
+    packet_bytes: f64,
     /// `q` at the last decision, in bytes and in packets.
     persistent_bytes: f64,
     persistent_packets: f64,
@@ -189,7 +189,12 @@ impl<E: Encoding> Router<E> {
     /// `chi Qmax` in bytes: the most that an interval hands out.
     #[must_use]
     pub fn most_bytes(&self) -> f64 {
-        self.params.chi() * self.q_max
+        self.params.chi() * self.q_max()
+    }
+
+    /// `Qmax`, bytes.
+    fn q_max(&self) -> f64 {
+        self.params.q_max.map_or_else(|| self.limit.bytes(self.packet_bytes), |q| q.get() as f64) // deviation 4
     }
 
     fn decide(&mut self, link: LinkView) {
@@ -214,7 +219,7 @@ impl<E: Encoding> Router<E> {
             Detection::Average => self.average < p.tau() * kappa, // eq. 11
             Detection::Counter => self.empty >= p.n,              // eq. 9
         };
-        let most = p.chi() * self.q_max / closed.delay; // eq. 7
+        let most = p.chi() * self.q_max() / closed.delay; // eq. 7
         let by_speed = -(p.alpha * (queue - before) + p.beta * (queue - kappa)) * size / closed.delay; // eqs. 9, 13
         let aggregate = if self.under_used { most } else { by_speed.min(most) }; // deviation 1
         (self.persistent_bytes, self.persistent_packets) = (bytes, packets);
@@ -277,14 +282,11 @@ impl<E: Encoding> RouterLaw for Router<E> {
 
     fn new(params: &Params, link: &RouterView) -> Self {
         let packet = f64::from(link.packet_bytes);
-        let buffer = match link.limit {
-            Limit::Bytes(n) => n as f64,
-            Limit::Packets(n) => f64::from(n) * packet, // deviation 4
-        };
         Self {
             params: *params,
             shares: Shares::new(&params.intervals()),
-            q_max: params.q_max.map_or(buffer, |q| q.get() as f64),
+            limit: link.limit,
+            packet_bytes: packet,
             persistent_bytes: 0.0,
             persistent_packets: 0.0,
             min_bytes: 0,
@@ -300,11 +302,11 @@ impl<E: Encoding> RouterLaw for Router<E> {
 
     /// Ignores changes of the capacity: the law controls by its queue alone.
     fn on_change(&mut self, change: LinkChange<'_, Params>) {
-        let LinkChange::Params(params) = change else { return };
-        if let Some(q_max) = params.q_max {
-            self.q_max = q_max.get() as f64;
+        match change {
+            LinkChange::Params(params) => self.params = *params,
+            LinkChange::Capacity(_) | LinkChange::Part { .. } => {}
+            LinkChange::Buffer(limit) => self.limit = limit,
         }
-        self.params = *params;
     }
 
     #[inline]

@@ -100,8 +100,8 @@ crate::params! {
         /// all averages and to the feedback. Default: none, as in the paper, so packets weigh what their senders say.
         /// On Linux 16.
         pub max_weight: Option<f64> = None,
-        /// Limit of an interval's increases: the room that this share of the buffer has beside the queue; above 0, at most 1. Default: none, as in
-        /// the paper. The authors' ns-2 code of January 2002 takes 0.6.
+        /// Limit of an interval's increases: the room that this share of the buffer has beside the queue; 0.001 to 1.
+        /// Default: none, as in the paper. The authors' ns-2 code of January 2002 takes 0.6.
         pub max_fill: Option<f64> = None,
     }
 }
@@ -238,6 +238,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
             LinkChange::Params(params) => self.params = *params,
             LinkChange::Capacity(capacity) => self.capacity = capacity.bytes_per_sec(),
             LinkChange::Part { .. } => {}
+            LinkChange::Buffer(limit) => self.limit = limit,
         }
     }
 

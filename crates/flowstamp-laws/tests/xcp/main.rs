@@ -188,6 +188,14 @@ fn increases_fit_into_the_buffer() {
         router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
         assert!((stamp.0[2] - most / 100.0).abs() < 1e-6, "{}", stamp.0[2]);
     }
+    // The bound follows the buffer.
+    let mut router = Router::<Window>::new(&Params { max_fill: Some(0.6), ..params() }, &bytes);
+    router.on_change(LinkChange::Buffer(Limit::Packets(100)));
+    for _ in 0..10 {
+        router.on_arrival(view(0), PacketIn::of(1000, Some(&Stamp([10_000.0, 0.1, 1e9]))));
+    }
+    router.on_timer(CONTROL, LinkView { now: Time::ZERO, queue_bytes: 50_000, queue_packets: 50 });
+    assert!((router.residues().0 - 100_000.0).abs() < 1e-6, "{:?}", router.residues());
 }
 
 /// Near full utilisation a tenth of the traffic is shuffled (eq. 2), and equal flows get nothing net of it.
