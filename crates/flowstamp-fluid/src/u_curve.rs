@@ -48,8 +48,16 @@ use crate::formulas::{Mean, Mg1Queue};
 use statrs::function::gamma::gamma_lr;
 
 /// The probability that a Poisson number of this mean is at least `number`; between whole numbers, the smooth continuation
-/// (Abramowitz and Stegun, 6.5.29 and 6.5.31).
+/// (Abramowitz and Stegun, 6.5.29 and 6.5.31). NaN if an argument is.
 fn poisson_at_least(number: f64, mean: f64) -> f64 {
+    /// From here on, the number is the mean to within 1e-7, and the series of the gamma function does not converge.
+    const LARGE: f64 = 1e15;
+    if number.is_nan() || mean.is_nan() {
+        return f64::NAN;
+    }
+    if number > LARGE || mean > LARGE {
+        return if mean > number { 1.0 } else { 0.0 };
+    }
     match (number > 0.0, mean > 0.0) {
         (false, _) => 1.0,
         (true, false) => 0.0,
@@ -256,6 +264,21 @@ mod tests {
         // One server is busy with probability rho; two servers: 2 rho^2/(1 + rho).
         assert!((erlang_c(1, 0.7) - 0.7).abs() < 1e-14);
         assert!((erlang_c(2, 0.7) - 2.0 * 0.49 / 1.7).abs() < 1e-14);
+    }
+
+    #[test]
+    fn poisson_of_extreme_arguments() {
+        let inf = f64::INFINITY;
+        for (number, mean, probability) in
+            [(inf, inf, 0.0), (inf, 3.0, 0.0), (3.0, inf, 1.0), (1e300, 0.9e300, 0.0), (0.9e300, 1e300, 1.0)]
+        {
+            assert_eq!(poisson_at_least(number, mean), probability, "{number} {mean}");
+        }
+        assert!(poisson_at_least(f64::NAN, 1.0).is_nan() && poisson_at_least(1.0, f64::NAN).is_nan());
+        // 1/R overflows: flows so slow never queue.
+        let sizes = SizeDistribution::bounded_pareto_with_mean(25_000.0, 1e8, 1.2).unwrap();
+        let link = Mg1Queue::new(&sizes, C, 0.8).unwrap();
+        assert_eq!(mean_queue_bytes(&link, 1e-310, Blocking::TwoPointSmooth), Ok(0.0));
     }
 
     #[test]
