@@ -54,9 +54,9 @@ struct Path {
     flow: FlowView,
     /// Number of routers on the flow's data path, once it is known.
     hops: Option<u8>,
-    /// The number before a change of route. Packets of the old route still return.
-    before: Option<u8>,
-    /// When packets of the old route no longer return; `None` until the first ack after the change.
+    /// The numbers of earlier routes whose packets may still return, a bit for each.
+    before: u128,
+    /// When packets of earlier routes no longer return; `None` until the first ack after the latest change.
     until: Option<Time>,
     fallen: Option<FallBack>,
 }
@@ -69,15 +69,15 @@ impl Negotiation {
     /// Creates a flow's state before any answer, whether or not the flow negotiates.
     #[must_use]
     pub fn new(negotiates: bool, flow: &FlowView) -> Self {
-        let path = Path { flow: *flow, hops: None, before: None, until: None, fallen: None };
+        let path = Path { flow: *flow, hops: None, before: 0, until: None, fallen: None };
         Self(negotiates.then(|| Box::new(path)))
     }
 
     /// Sets the number of routers on the data path ([`FlowChange::Hops`](crate::sender::FlowChange::Hops)).
     pub fn passes(&mut self, hops: u8) {
         if let Some(path) = &mut self.0 {
-            (path.before, path.until) = (path.hops, None);
-            path.hops = Some(hops);
+            path.before |= path.hops.map_or(0, bit);
+            (path.hops, path.until) = (Some(hops), None);
         }
     }
 
@@ -123,14 +123,21 @@ impl Negotiation {
     }
 }
 
+/// The bit of a number of routers; 0 beyond 127, which no answer shows.
+const fn bit(hops: u8) -> u128 {
+    if hops < 128 { 1 << hops } else { 0 }
+}
+
 impl Path {
     /// Turns the flow into a TCP with a window of `window` packets, if an answer's bits show a router without the
     /// protocol. Returns whether this call did so. After a change of route, packets of the old route may return for
     /// the time `wait`.
     fn judge(&mut self, now: Time, bits: u16, window: f64, wait: Time) -> bool {
-        let counted = Some(FIRST_PTL.saturating_sub(ptl(bits)));
-        let fits = counted == self.hops
-            || (counted == self.before && now <= *self.until.get_or_insert(now.saturating_add(wait)));
+        if now > *self.until.get_or_insert(now.saturating_add(wait)) {
+            self.before = 0;
+        }
+        let counted = FIRST_PTL.saturating_sub(ptl(bits));
+        let fits = Some(counted) == self.hops || self.before & bit(counted) != 0;
         if self.fallen.is_some() || fits {
             return false;
         }

@@ -455,6 +455,15 @@ fn a_router_without_pcp_makes_it_a_tcp() {
     assert!((5000.0..6000.0).contains(&flow.cwnd()), "{}", flow.cwnd());
     flow.on_congestion(RTT * 4, Congestion::Timeout { flight: 5 });
     assert_eq!(flow.cwnd(), 1000.0);
+    // Two changes of route within a round trip: packets of both earlier routes still return, but not two round trips later.
+    let mut flow = new();
+    flow.on_feedback(&Feedback { now: RTT, srtt: RTT, stamp: &stamp, bits: after(3), carried: 0.0 });
+    flow.on_change(FlowChange::Hops(4));
+    flow.on_change(FlowChange::Hops(5));
+    for (at, routers, falls) in [(2, 3, false), (2, 4, false), (3, 5, false), (5, 5, false), (5, 4, true)] {
+        flow.on_ack(&Ack { bits: after(routers), ..Ack::of_one(RTT * at, RTT, &stamp) });
+        assert_eq!(flow.report().fallen_back.is_some(), falls, "{at} {routers}");
+    }
     // A flow that does not negotiate does not look.
     let mut flow = law(sender::Params::default(), None);
     flow.on_change(FlowChange::Hops(3));
