@@ -421,9 +421,14 @@ mod tests {
             ("rate", "5 must be a rate", link(Value::Integer(5), fine().1, fine().2)),
             ("delays[1]", "lots", link(fine().0, vec![text("1ms"), text("lots")], fine().2)),
             (
-                "router",
+                "router.omega",
                 "unknown key `omega`",
                 link(fine().0, fine().1, table([("law", text("xcp")), ("omega", text("1"))])),
+            ),
+            (
+                "router.alpha",
+                "\"a\" must be a number",
+                link(fine().0, fine().1, table([("alpha", text("a")), ("law", text("xcp"))])),
             ),
             ("router", "`law` is missing", link(fine().0, fine().1, table([("alpha", Value::Float(0.3))]))),
             ("router", "there is no `cubic`", link(fine().0, fine().1, text("cubic"))),

@@ -7,6 +7,9 @@ use std::fmt;
 /// Beginning of the message for an unknown name, which another build may know.
 const NONE: &str = if cfg!(feature = "full") { "there is no " } else { "this build has no " };
 
+/// Stands before and after the path in the alternate form of an error. No message begins with it.
+const MARK: char = '\0';
+
 /// A message and the key it refers to. Boxed, because every deserialised type has a result of at least this size.
 #[derive(Debug)]
 pub struct Error(Box<Wrong>);
@@ -40,16 +43,26 @@ impl Error {
         self
     }
 
+    /// The path from the outermost part inwards.
+    fn path(&self) -> String {
+        self.0.path.iter().rev().map(String::as_str).collect()
+    }
+
     /// The key, such as `flows[0].rate`; empty for the whole tree.
     #[must_use]
     pub fn key(&self) -> String {
-        let key: String = self.0.path.iter().rev().map(String::as_str).collect();
-        key.strip_prefix('.').map_or(key.clone(), str::to_owned)
+        let path = self.path();
+        path.strip_prefix('.').map_or(path.clone(), str::to_owned)
     }
 }
 
+/// The message. The alternate form has the path before it, so that [`de::Error::custom`] keeps the path of an error of a
+/// part.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            write!(f, "{MARK}{}{MARK}", self.path())?;
+        }
         f.write_str(&self.0.message)
     }
 }
@@ -58,7 +71,13 @@ impl std::error::Error for Error {}
 
 impl de::Error for Error {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::new(message.to_string())
+        let text = format!("{message:#}");
+        match text.strip_prefix(MARK).and_then(|text| text.split_once(MARK)) {
+            Some((path, message)) => {
+                Self(Box::new(Wrong { path: vec![path.to_owned()], message: message.to_owned() }))
+            }
+            None => Self::new(text),
+        }
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -108,7 +127,8 @@ fn right(expected: &dyn Expected) -> String {
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",
         "u32" => "a whole number from 0 to 4294967295",
-        "u64" | "usize" | "u128" | "i64" => "a whole number",
+        "u64" | "usize" | "u128" => "a whole number of at least 0",
+        "i64" => "a whole number",
         "f64" | "f32" => "a number",
         "a boolean" => "true or false",
         "a sequence" => "a list",
@@ -149,8 +169,9 @@ mod tests {
         for (message, plain) in [
             (wrong(Unexpected::Str("a"), "u32"), "\"a\" must be a whole number from 0 to 4294967295"),
             (wrong(Unexpected::Signed(-1), "u32"), "-1 must be a whole number from 0 to 4294967295"),
-            (wrong(Unexpected::Float(1.5), "u64"), "1.5 must be a whole number"),
-            (wrong(Unexpected::Float(2.0), "u64"), "2.0 must be a whole number"),
+            (wrong(Unexpected::Signed(-1), "u64"), "-1 must be a whole number of at least 0"),
+            (wrong(Unexpected::Float(1.5), "usize"), "1.5 must be a whole number of at least 0"),
+            (wrong(Unexpected::Float(2.0), "i64"), "2.0 must be a whole number"),
             (wrong(Unexpected::Bool(true), "f64"), "true must be a number"),
             (wrong(Unexpected::Map, "a string"), "a table must be a string"),
             (wrong(Unexpected::Seq, "struct Dumbbell"), "a list must be a table"),
