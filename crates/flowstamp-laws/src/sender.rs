@@ -18,8 +18,8 @@ pub enum Recovery {
     NewReno,
     /// Selective acks, a pipe estimate and a scoreboard (RFC 6675).
     Sack,
-    /// Sends as many packets again as are missing, 2 RTT after the last packet. For laws that obey routers
-    /// (Dukkipati 2007, section 6.3.1).
+    /// The receiver counts packets. Two RTT after the last packet, the sender sends as many packets again as the
+    /// receiver lacks. For laws whose rate follows routers only (Dukkipati 2007, section 6.3.1).
     Count,
 }
 
@@ -228,6 +228,13 @@ impl SenderTraits {
         told: false,
         heap_bytes: 0,
     };
+
+    /// Whether a flow of this law transfers data by a window or a rate that the law itself sets. This excludes
+    /// datagrams, laws that govern a link, and laws that are told.
+    #[must_use]
+    pub const fn stands_alone(&self) -> bool {
+        !(self.datagrams || self.governs || self.told)
+    }
 }
 
 /// Limits of the probes that a flow sends while it waits for its pace.

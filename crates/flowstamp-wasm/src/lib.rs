@@ -140,9 +140,7 @@ fn answer(run: &mut Option<Simulation>, request: &[u8]) -> Result<Reply, String>
     }
     if let Some(Nothing {}) = request.senders {
         let senders = SenderSpec::all().into_iter().filter_map(|law| {
-            let traits = law.traits();
-            let alone = !(traits.datagrams || traits.governs || traits.told);
-            alone.then(|| (law.name(), law.router().map(|router| router.name())))
+            law.traits().stands_alone().then(|| (law.name(), law.router().map(|router| router.name())))
         });
         return Ok(Reply::Senders { senders: senders.collect() });
     }

@@ -7,13 +7,9 @@ use flowstamp_sim::{Format, Loaded, ScenarioError, Simulation, load};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// The senders of the registry that send by a window or a rate of their own.
+/// The senders of the registry that send data by a window or a rate of their own.
 pub fn senders() -> Vec<SenderSpec> {
-    let on_their_own = |law: &SenderSpec| {
-        let traits = law.traits();
-        !(traits.datagrams || traits.governs || traits.told)
-    };
-    SenderSpec::all().into_iter().filter(on_their_own).collect()
+    SenderSpec::all().into_iter().filter(|law| law.traits().stands_alone()).collect()
 }
 
 /// The same senders without those that lie.
