@@ -30,13 +30,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Hears {
-    /// All of it.
+    /// It follows all feedback.
     All,
-    /// Increases only.
+    /// It ignores decreases. RCP: it ignores rates below the highest so far. VCP: it takes overload as high load.
     Increases,
-    /// It takes each value for the largest that ever came.
+    /// It takes each answer as the largest so far. VCP: it takes each as low load.
     Largest,
-    /// None.
+    /// It ignores answers and losses.
     Nothing,
 }
 
@@ -45,19 +45,22 @@ crate::params! {
     pub struct Params {
         /// Which feedback the sender follows.
         pub hears: Hears = Hears::Increases,
-        /// Rate at which the sender sends, whatever the feedback, as far as its transport can. Default: its law's.
+        /// Rate at which the sender sends, whatever the feedback; 1bps to 1Tbps. Its window and `most` still limit the
+        /// packets in flight. Default: the pace of the honest law.
         pub pace: Option<Rate> = None,
-        /// XCP and RCP: the RTT that its header states. Default: its own.
+        /// XCP and RCP: RTT that its headers state, up to 1000s; `0s` states none. Default: the RTT that it measures.
         pub rtt: Option<Time> = None,
-        /// XCP: the window in packets that its header states, above 0. Default: its own.
+        /// XCP: window that its headers state, in packets, above 0. Default: its actual window.
         pub window: Option<f64> = None,
-        /// XCP and RCP: the rate that its header asks for. Default: as much as there is.
+        /// XCP and RCP: rate that its headers ask for; 1bps to 1Tbps. Default: unlimited.
         pub wish: Option<Rate> = None,
-        /// VCP: the code that it writes, 0 to 3. With 0 no router writes another. Default: 1, as honest senders write.
+        /// VCP: code that it writes into the two ECN bits, 0 to 3. With 0, no router writes another code. Default: 1, as
+        /// honest senders write.
         pub code: Option<u8> = None,
-        /// VCP: `t_rho`, the same for all senders of a network.
+        /// VCP: the interval `t_rho`, which all routers and senders of a network share. Default: 2.5 times the mean RTT
+        /// of the flows.
         pub t_rho: Option<Time> = None,
-        /// Maximum number of packets in flight: the sender's memory.
+        /// Maximum number of packets in flight; 1 to 10000000. It stands for the sender's memory.
         pub most: f64 = 10_000.0,
     }
 }
@@ -220,7 +223,10 @@ impl<L: Mask> SenderLaw for Sender<L> {
     fn check(p: &Params) -> Result<(), Refused> {
         if let Some(name) = p.named().find(|name| !L::LIES.contains(name)) {
             let lies = L::LIES.join(", ");
-            return Err((name, format!("means nothing to this header; leave it out, or take of {lies}")));
+            return Err((
+                name,
+                format!("cannot be stated in this law's header; leave it out, or set one of {lies}"),
+            ));
         }
         for (name, rate) in [("pace", p.pace), ("wish", p.wish)] {
             let Some(rate) = rate else { continue };

@@ -29,40 +29,40 @@ pub const OWN: usize = 0;
 /// The class of everything else.
 pub const OTHER: usize = 1;
 
-/// The quantity that the classes' weights follow.
+/// The quantity that the classes' weights equalise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Weights {
-    /// Equal rates: the average flow of each class gets the same rate (Dukkipati 2007, section 6.2.1).
+    /// Equal rates: the average flows of both classes get the same rate (Dukkipati 2007, section 6.2.1).
     #[default]
     Flows,
-    /// Equal windows: the average flow of each class gets the same window (PCP: Katabi and Handley 2001, section
-    /// 4.2; XCP: Katabi, Handley, Rohrs 2002, section 8.2). For router laws that know the windows of their own
-    /// flows.
+    /// Equal windows: the average flows of both classes get the same window (PCP: Katabi and Handley 2001, section
+    /// 4.2; XCP: Katabi, Handley, Rohrs 2002, section 8.2). Needs a router law that knows its flows' windows.
     Windows,
 }
 
 crate::params! {
     /// Parameters that a scenario may set.
     pub struct Params {
-        /// The quantity that the weights follow.
+        /// The quantity that the weights equalise between the classes.
         pub weights: Weights = Weights::Flows,
-        /// Whether the own class has a drop-tail queue, whatever the link's queue law. In the papers PCP's and XCP's
-        /// queue is drop-tail beside TCP's RED (Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002,
-        /// section 8.2). Needs a scheduler with a queue for each class.
+        /// Whether the class of the router law's protocol has a drop-tail queue, whatever the link's queue law. Needs a
+        /// scheduler with a queue for each class. In the papers the queue of PCP and XCP is drop-tail, and that of TCP is
+        /// RED (Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002, section 8.2).
         pub own_droptail: bool = false,
-        /// Largest change of the weights in one update: theta, or with windows k4 or kappa.
+        /// Largest change of the weights in one update, 0.001 to 0.999. It is theta of the RCP thesis. With windows, it is
+        /// k4 of PCP and kappa of XCP.
         pub theta: Ratio = Ratio::new(0.1), // ours: the thesis says in (0, 1)
-        /// The shortest time between two updates. The stability rule may lengthen it, and with windows the mean RTT.
+        /// Shortest time between two updates, at least 1us. The stability rule may require more, and with windows the
+        /// mean RTT.
         pub min_interval: Time = Time::from_millis(200), // ours: a few round trips, to count flows in
-        /// The longest time between two updates.
+        /// Longest time between two updates, at least `min_interval`.
         pub max_interval: Time = Time::from_secs(2), // ours: some 20 round trips of 100 ms
-        /// Entries of each class's zombie list.
+        /// Number of entries in each class's zombie list, by which the law counts flows; 1 to 1000000.
         pub zombies: u32 = 1000, // SRED (Ott, Lakshman, Wong 1999), section 2
-        /// Probability that a packet whose flow differs from the zombie-list entry that it is compared with replaces
-        /// that entry.
+        /// Probability that a packet of another flow replaces the zombie-list entry with which it is compared; 0.001 to 1.
         pub overwrite: Ratio = Ratio::new(0.25), // the same
-        /// The largest packet, which one turn of deficit round robin lets pass.
+        /// Size of the largest packet; 64B to 65535B. It is the smallest quantum of deficit round robin.
         pub mtu: Bytes = Bytes::new(1500),
     }
 }

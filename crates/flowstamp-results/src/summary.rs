@@ -14,15 +14,15 @@ pub struct Summary {
     pub name: String,
     /// The seed.
     pub seed: u64,
-    /// Values that the scenario leaves open and the network determines, by key: time constants that start from the path.
+    /// Parameters that the scenario does not set and that follow from the network, by key. They are time constants of laws.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub assumed: Named<String>,
-    /// Warnings of what the scenario says and probably does not mean, one line each.
+    /// Warnings about settings that are probably unintended, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Simulated seconds.
     pub duration_s: f64,
-    /// End of warm-up in seconds: statistics start here.
+    /// Time at which warm-up ends and statistics begin, seconds.
     pub warmup_s: f64,
     /// Router links by name.
     pub links: Named<LinkSummary>,
@@ -35,7 +35,7 @@ pub struct Summary {
     pub groups: Named<GroupSummary>,
     /// All flows together.
     pub total: TotalSummary,
-    /// Each long-lived flow and each transfer of groups whose flows do not arrive during the run, in the order of the scenario.
+    /// Long-lived flows, and transfers of groups whose flows do not arrive during the run, in the scenario's order.
     pub flows: Vec<FlowRow>,
     /// Counts of all packets and acks of the run: sent = arrived + lost + in the network.
     pub packets: PacketCount,
@@ -72,33 +72,33 @@ pub struct PacketCount {
 pub struct LinkSummary {
     /// Capacity in bits per second; the mean over the run where it varies.
     pub rate_bps: f64,
-    /// Buffer in bytes (packets times the data packet's size where it counts packets).
+    /// Buffer in bytes. A buffer of packets counts with the size of a full data packet.
     pub buffer_bytes: f64,
     /// Share of the capacity that carried packets, 0 to 1.
     pub utilization: f64,
     /// Time average of the queue in bytes, without the packet in transmission.
     pub mean_queue_bytes: f64,
-    /// The queue was at most this for half of the time.
+    /// Median of the queue over time, bytes.
     pub p50_queue_bytes: f64,
-    /// The queue was at most this for 90% of the time.
+    /// 90th percentile of the queue over time, bytes.
     pub p90_queue_bytes: f64,
-    /// The queue was at most this for 95% of the time.
+    /// 95th percentile of the queue over time, bytes.
     pub p95_queue_bytes: f64,
-    /// The queue was at most this for 99% of the time.
+    /// 99th percentile of the queue over time, bytes.
     pub p99_queue_bytes: f64,
-    /// The largest queue.
+    /// Largest queue, bytes.
     pub max_queue_bytes: f64,
-    /// Queueing delay in seconds, until transmission began; `None` if no packet was sent. Percentiles are accurate to 1/128.
+    /// Time from a packet's arrival to the start of its transmission, seconds. `None` if no packet was sent. Percentiles are accurate to 1/128.
     pub queueing_delay_s: Option<Distribution>,
     /// Packets that reached the link.
     pub arrivals: u64,
-    /// Packets lost here.
+    /// Packets lost at the link.
     pub drops: u64,
-    /// Packets marked here.
+    /// Packets marked at the link.
     pub marks: u64,
     /// Drops over arrivals.
     pub drop_rate: f64,
-    /// Part of `drops`: packets in the data's direction, which are data, packets that open and close flows, and probes.
+    /// Part of `drops`: packets in the direction of data. They are data, probes, and packets that open and close flows.
     pub drops_data: u64,
     /// Part of `drops`: acks and answers.
     pub drops_acks: u64,
@@ -121,7 +121,7 @@ pub struct LinkCounts {
     pub arrivals: u64,
     /// Packets lost at the link.
     pub drops: u64,
-    /// Part of `drops`: packets in the data's direction.
+    /// Part of `drops`: packets in the direction of data.
     pub drops_data: u64,
     /// Part of `drops`: acks and answers.
     pub drops_acks: u64,
@@ -141,7 +141,7 @@ pub struct TestedFlow {
     pub group: String,
     /// Number within the group.
     pub index: u32,
-    /// Round-trip time by which it was first tested, seconds.
+    /// Round-trip time that its first test used, seconds.
     pub round_s: f64,
     /// Time at which it was first told to halve its rate, seconds.
     pub told_s: f64,
@@ -175,9 +175,9 @@ pub struct ImpairedSummary {
 /// A cell of a radio, after warm-up.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellSummary {
-    /// Share of the time taken by exchanges, including the gaps between their frames, and by collisions, 0 to 1.
+    /// Share of the time that collisions and exchanges take, with the gaps between an exchange's frames; 0 to 1.
     pub busy: f64,
-    /// Exchanges that an ack ended.
+    /// Exchanges that ended with an ack.
     pub exchanges: u64,
     /// Collisions, of two stations or more.
     pub collisions: u64,
@@ -190,7 +190,7 @@ pub struct CellSummary {
 /// Counts of a cell's medium in a part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CellCounts {
-    /// Exchanges that an ack ended.
+    /// Exchanges that ended with an ack.
     pub exchanges: u64,
     /// Collisions, of two stations or more.
     pub collisions: u64,
@@ -218,7 +218,7 @@ pub struct StationCounts {
 pub struct StationSummary {
     /// Data rate at the end of the run, bits per second; `None` for an access point.
     pub rate_bps: Option<f64>,
-    /// Share of the time in which it sent data frames or RTS, 0 to 1.
+    /// Share of the time in which it sent data frames or RTS; 0 to 1.
     pub airtime: f64,
     /// Frames that were acknowledged.
     pub sent: u64,
@@ -262,11 +262,11 @@ pub struct GroupSummary {
     pub capacity_bps: f64,
     /// Round-trip propagation delay, seconds: the mean over its flows.
     pub path_rtt_s: f64,
-    /// Mean load that flows arriving at random, of all groups, offer to that link, headers included: a share of its capacity. It follows from
-    /// the scenario, not from the arrivals of this run. If several links are equally slow, the one with the highest
-    /// load; 0 for a link without capacity.
+    /// Mean load that the randomly arriving flows of all groups offer to that link, headers included, as a share of its capacity. It follows
+    /// from the scenario, not from this run's arrivals. If several links are equally slow, it is that of the most loaded one. 0 for a link
+    /// without capacity.
     pub offered_load: f64,
-    /// Mean size of its flows, bytes of payload: that of the distribution if they arrive at random. `None` if they are endless.
+    /// Mean size of its flows, bytes of payload. If they arrive at random, it is the distribution's mean. `None` if they are endless.
     pub mean_size_bytes: Option<f64>,
     /// Sum of the flows' goodputs: unique payload over the time after warm-up, bits per second.
     pub goodput_bps: f64,
@@ -304,8 +304,8 @@ pub struct ApplicationSummary {
     pub after_warmup: ApplicationCounts,
     /// Counts from the start on.
     pub whole_run: ApplicationCounts,
-    /// Seconds until a packet, frame or response had arrived completely, from its production or, for a response, its request. Counts those that arrived
-    /// after warm-up. `None` if none arrived, and for single datagrams, which have `packet_delay_s`. Percentiles are accurate to 1/128.
+    /// Time from the production of a packet or frame, or from the request of a response, to its complete arrival, seconds. Counts arrivals after
+    /// warm-up. `None` if none arrived, and for single datagrams, which have `packet_delay_s`. Percentiles are accurate to 1/128.
     pub time_s: Option<Distribution>,
 }
 
@@ -314,7 +314,7 @@ pub struct ApplicationSummary {
 pub struct ApplicationCounts {
     /// Packets, frames or responses produced.
     pub offered: u64,
-    /// Payload of these, bytes. Undelivered bytes wait at a sender with a window; as datagrams they are lost or in flight.
+    /// Payload of these, bytes. A sender with a window keeps undelivered bytes. Undelivered datagrams are lost or in flight.
     pub offered_bytes: u64,
     /// Packets, frames or responses that arrived completely.
     pub completed: u64,
@@ -348,9 +348,9 @@ pub struct LittlesLaw {
     pub mean_fct_s: f64,
     /// Relative difference between `completed_per_s * mean_fct_s` and `mean_active`.
     pub relative_difference: f64,
-    /// Largest difference that flows which straddle the window's ends can cause.
+    /// Largest difference that can come from flows active when the counted time begins or ends.
     pub edge_bound: f64,
-    /// Difference left after accounting for these flows: zero unless the run counted wrongly.
+    /// Difference that remains after these flows are accounted for; zero unless the run counted wrongly.
     pub unaccounted: f64,
 }
 

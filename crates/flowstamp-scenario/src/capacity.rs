@@ -24,15 +24,15 @@ pub enum LinkRate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaryingRate {
-    /// Instants, each with the rate from then on. The first is 0s.
+    /// List of pairs of a time and the rate from that time on. The times rise, and the first is 0s.
     pub steps: Option<Vec<(Time, Rate)>>,
-    /// A file in Mahimahi's format: one line for each 1500-byte delivery opportunity, in milliseconds from the start.
-    /// It repeats when it ends. A path is relative to the scenario's folder.
+    /// File in Mahimahi's format. Each line is the time, in whole milliseconds from the start, at which 1500 bytes may be
+    /// delivered. The trace repeats when it ends. A relative path starts at the scenario's folder.
     pub trace: Option<PathBuf>,
-    /// With `trace`, the time over which the capacity that router laws are told is measured.
+    /// With `trace`: router laws are told the mean capacity of the last period of this length; at least 1ms.
     #[serde(default = "capacity_window")]
     pub capacity_window: Time,
-    /// Whether router laws are told the capacity, which is the default. False stands for a medium whose capacity nobody knows.
+    /// Whether router laws are told the capacity. Set it to false for a medium of unknown capacity. Default: true.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub known: bool,
 }

@@ -77,7 +77,7 @@ macro_rules! parameters {
             $($(#[$doc])* pub $name: $type,)*
             /// Rate of acks and CTS, whatever the data rate. None: the highest of `basic_rates` not above the data rate.
             pub control_rate: Option<Rate>,
-            /// How long a station waits for an ack or a CTS, before DIFS. None: as long as the others wait before theirs, EIFS in all.
+            /// Time that a station waits for an ack or a CTS before it starts DIFS. None: EIFS less DIFS.
             pub ack_timeout: Option<Time>,
             /// EIFS. None: SIFS, an ack at `mandatory_rate` and DIFS.
             pub eifs: Option<Time>,
@@ -93,10 +93,10 @@ macro_rules! parameters {
             /// Rate of acks and CTS at every data rate. Default: the highest of `basic_rates` that is not above the
             /// data rate.
             pub control_rate: Option<Rate>,
-            /// How long a station waits for an ack or a CTS before it waits for DIFS; `scale` does not change it.
-            /// Default: as long as the other stations wait before DIFS, so that stations that collided resume with
-            /// them after EIFS. The standard has SIFS, a slot and aPHY-RX-START-Delay (9.3.2.8), 222us in 802.11b.
-            /// Stations that collided then resume ahead of the others.
+            /// Time that a station waits for an ack or a CTS before it starts DIFS. `scale` does not change it.
+            /// Default: EIFS less DIFS. Stations that collided then resume together with the others. The standard's
+            /// value is SIFS, a slot and aPHY-RX-START-Delay (9.3.2.8), 222us in 802.11b. With it, stations that
+            /// collided resume ahead of the others.
             pub ack_timeout: Option<Time>,
             /// How long stations wait, instead of DIFS, after a frame that they could not read; `scale` does not
             /// change it. Default: SIFS, an ack at `mandatory_rate` and DIFS. For 802.11g stations that also know

@@ -148,15 +148,16 @@ fn check(rate: Rate, burst: Bytes, peak: Option<Rate>, mtu: Option<Bytes>) -> Re
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicerParams {
-    /// `r`: average rate that may pass, headers included. 1bps to 100Tbps.
+    /// Average rate `r` at which packets pass, headers included; 1bps to 100Tbps.
     pub rate: Rate,
-    /// `b`: bytes that may pass at once; at least the scenario's `packet`.
+    /// Bucket size `b`: bytes that may pass at once; at least the scenario's `packet`.
     pub burst: Bytes,
-    /// `p`: peak rate at which `burst` may pass; at least `rate`. Default: no limit.
+    /// Peak rate `p`, at which `burst` may pass; `rate` to 100Tbps. Default: no limit.
     pub peak: Option<Rate>,
-    /// Bytes that may pass at once at the peak rate. Default: the scenario's `packet`.
+    /// Bucket size of the peak rate: bytes that may pass at once at `peak`. Default: the scenario's `packet`.
     pub mtu: Option<Bytes>,
-    /// Whether ECN-capable packets that do not conform are marked instead of dropped. They take no tokens.
+    /// Whether ECN-capable packets that do not conform are marked and pass, instead of being dropped. They take no
+    /// tokens.
     #[serde(default)]
     pub ecn: bool,
 }
@@ -226,18 +227,18 @@ impl QueueLaw for Policer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShaperParams {
-    /// `r`: average rate that may leave, headers included. 1bps to 100Tbps.
+    /// Average rate `r` at which packets leave, headers included; 1bps to 100Tbps.
     pub rate: Rate,
-    /// `b`: bytes that may leave at once, at the link's rate or the peak rate; at least the scenario's `packet`.
+    /// Bucket size `b`: bytes that may leave at once, at the link's rate or at `peak`; at least the scenario's `packet`.
     pub burst: Bytes,
-    /// `p`: peak rate at which `burst` may leave; at least `rate`. Default: no limit.
+    /// Peak rate `p`, at which `burst` may leave; `rate` to 100Tbps. Default: no limit.
     pub peak: Option<Rate>,
-    /// Bytes that may leave at once at the peak rate. Default: the scenario's `packet`.
+    /// Bucket size of the peak rate: bytes that may leave at once at `peak`. Default: the scenario's `packet`.
     pub mtu: Option<Bytes>,
-    /// Bytes that may wait, in place of the link's `buffer`.
+    /// Size of the queue in bytes; replaces the link's `buffer`.
     pub limit: Option<Bytes>,
-    /// Longest wait of a packet, in place of the link's `buffer`. The queue may hold what leaves in this time from
-    /// full buckets. It excludes `limit`.
+    /// Longest wait of a packet; replaces the link's `buffer`. The queue holds as many bytes as leave in this time if
+    /// the buckets are full. Set only one of `limit` and `latency`.
     pub latency: Option<Time>,
 }
 

@@ -61,12 +61,12 @@ use crate::units::{Rate, Time};
 crate::params! {
     /// Parameters that a scenario may set.
     pub struct Params {
-        /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
+        /// Rate that the sender asks for. Default: the application's rate, or unlimited if it has none.
         pub desired_rate: Option<Rate> = None,
         /// Whether the sender switches to TCP if the bottleneck is not an RCP router (section 6.2.2).
         pub switch: bool = false,
-        /// Whether at most R rtt and a packet are in flight (R-TCP, section 6.1.1). Otherwise, as in the author's ns-2
-        /// host, only the pace limits the flow, and it sends a probe once an RTT at any R.
+        /// Whether the sender limits its packets in flight to one more than R rtt (R-TCP, section 6.1.1). If false, only
+        /// the pace limits it, and it sends one probe per RTT at any R, as the author's ns-2 host does.
         pub window: bool = true,
     }
 }
