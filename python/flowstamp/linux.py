@@ -23,7 +23,7 @@ HELP = {
         {
             "enable": "Register the congestion controls and attach the TCP option. Repeating it changes nothing",
             "disable": "Remove links, pins and defaults. Connections continue with the kernel's own TCP",
-            "status": "Show what is enabled, and counts of what flows have met",
+            "status": "Show the enabled laws, and counts of events that flows have met",
         },
     ),
     "router": (
@@ -43,9 +43,9 @@ HELP = {
     "lab": (
         "Run real applications over an emulated path between network namespaces",
         {
-            "run": "Run a lab. Exit code 3: the machine was too busy, and the results mean nothing",
+            "run": "Run a lab. Exit code 3: the machine was too busy, and the results are invalid",
             "scenario": "Print the simulator's scenario of the same network and flows",
-            "clean": "Remove what a killed lab has left behind",
+            "clean": "Remove the remains of a killed lab",
         },
     ),
 }

@@ -41,7 +41,7 @@ pub enum Command {
     Enable(Enable),
     /// Remove links, pins and defaults. Connections continue with the kernel's own TCP.
     Disable,
-    /// Show what is enabled, and counts of what flows have met.
+    /// Show the enabled laws, and counts of events that flows have met.
     Status {
         /// Print one JSON document on standard output.
         #[arg(long)]
@@ -68,7 +68,7 @@ pub struct Enable {
     /// Make the law's congestion control the default of this network namespace until `host disable`.
     #[arg(long)]
     default: bool,
-    /// Maximum rate of each flow, such as 1Gbps, whatever the routers give [default: no limit].
+    /// Maximum rate of each flow, such as 1Gbps, even if routers give more [default: no limit].
     #[arg(long)]
     max_rate: Option<Rate>,
     /// Keep flows on the law when their RTT doubles. For paths whose link can slow down faster than its

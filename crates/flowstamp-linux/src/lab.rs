@@ -39,14 +39,14 @@ use watches::Watches;
 /// Subcommands.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Run a lab. Exit code 3: the machine was too busy, and the results mean nothing.
+    /// Run a lab. Exit code 3: the machine was too busy, and the results are invalid.
     Run(Run),
     /// Print the simulator's scenario of the same network and flows.
     Scenario {
         /// The lab's file.
         lab: PathBuf,
     },
-    /// Remove what a killed lab has left behind.
+    /// Remove the remains of a killed lab.
     Clean {
         /// The lab's name on this machine.
         #[arg(long, default_value = "lab")]
@@ -54,7 +54,7 @@ pub enum Command {
     },
 }
 
-/// How to run.
+/// Options of a run.
 #[derive(clap::Args)]
 pub struct Run {
     /// The lab's file.

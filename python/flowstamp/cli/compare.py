@@ -139,8 +139,8 @@ def compare(
     A lab's file runs on this machine's kernel with real applications, --trials times under each protocol in turn. The
     table shows the median of the trials, with the lowest and the highest in brackets. The distribution of all download
     times, as curl reports them, is in times.pdf and times.png. With --against sim, the command runs the lab as its file
-    says, and the same scenario in the simulator. Exit code 3: the machine was too busy, and the lab's results mean
-    nothing.
+    says, and the same scenario in the simulator. Exit code 3: the machine was too busy, and the lab's results are
+    invalid.
     """
     show_progress(progress)
     if against:

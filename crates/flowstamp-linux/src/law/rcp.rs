@@ -38,7 +38,7 @@ pub static LAW: Law = Law {
         },
         Variable {
             name: "flows_estimate",
-            help: "RCP: what the law aims at over the rate given to flows",
+            help: "RCP: target rate over the rate given to flows",
             of: |config, link| {
                 let target = link.own_capacity_q16 as f64 * config.eta_q32 as f64 / 4_294_967_296.0;
                 target / (link.rcp.rate_q16 as f64).max(1.0)

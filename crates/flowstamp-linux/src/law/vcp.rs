@@ -24,12 +24,12 @@ pub static LAW: Law = Law {
     variables: &[
         Variable {
             name: "load_factor",
-            help: "VCP: load over what is aimed at",
+            help: "VCP: load over its target",
             of: |_, link| link.vcp.load_q32 as f64 / 4_294_967_296.0,
         },
         Variable {
             name: "load_code",
-            help: "VCP: what packets are told",
+            help: "VCP: load code given to packets",
             of: |_, link| link.vcp.code as f64,
         },
         Variable {

@@ -38,7 +38,7 @@ pub static LAW: Law = Law {
 // Variables of every router law on XCP's packets.
 pub const AGGREGATE: Variable = Variable {
     name: "aggregate_feedback_bps",
-    help: "XCP: change asked of all flows",
+    help: "XCP: change requested from all flows",
     of: |_, link| bps(link.xcp.aggregate_q16 as f64),
 };
 pub const AVG_RTT: Variable = Variable {

@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Which interface, and the law on it.
+/// The interface, and the law on it.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -49,10 +49,10 @@ pub struct Arguments {
     /// Initial share of the own class, which `router share` adapts.
     #[arg(long, requires = "share", default_value_t = 0.5)]
     own_share: f64,
-    /// Buffer of both classes together [default: what the link carries in 100 ms].
+    /// Buffer of both classes together [default: 100 ms at the link's rate].
     #[arg(long, requires = "share", value_name = "SIZE")]
     buffer: Option<Bytes>,
-    /// Then serve Prometheus at this address and port for all routers, until stopped; see `router status`.
+    /// After attaching, serve Prometheus at this address and port for all routers, until stopped; see `router status`.
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 }
@@ -64,7 +64,7 @@ enum Scheduler {
     Htb,
 }
 
-/// Default buffer: what the link carries in this time, and at least ten large packets on slow links.
+/// Default buffer: this time at the link's rate, and at least ten large packets on slow links.
 const DEFAULT_BUFFER: Time = Time::from_millis(100);
 const LEAST_DEFAULT_BUFFER: u64 = 15_140;
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::mem::MaybeUninit;
 use std::process::ExitCode;
 
-/// How long.
+/// The length of the measurement.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Print one JSON document on standard output.

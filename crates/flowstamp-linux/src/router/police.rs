@@ -30,7 +30,7 @@ use skeleton::{PoliceSkelBuilder, types};
 /// Pin of the program that runs before the router.
 const GATE: &str = "gate";
 
-/// On which interface, and how strict.
+/// The interface, and the strictness of tests.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]

@@ -23,7 +23,7 @@ use std::os::fd::AsRawFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// On which interface, and how fast.
+/// The interface, and the speed of adaptation.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
