@@ -70,7 +70,7 @@ impl Mean {
     fn from_s(seconds: f64) -> Self {
         if seconds.is_finite() { Self::Finite(seconds) } else { Self::Infinite }
     }
-    /// In seconds, [`f64::INFINITY`] if infinite.
+    /// Returns the value in seconds, [`f64::INFINITY`] if infinite.
     #[must_use]
     pub fn seconds(self) -> f64 {
         match self {

@@ -32,24 +32,24 @@ impl Stream {
         ((u128::from(self.0.next_u64()) * count as u128) >> 64) as usize
     }
 
-    /// Uniformly distributed in `[0, 1)`, in multiples of 2^-53.
+    /// Draws a number uniformly from `[0, 1)`, in multiples of 2^-53.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Exponentially distributed with this mean.
+    /// Draws an exponentially distributed number with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.uniform())
     }
 
-    /// Normally distributed with mean 0 and variance 1, from two draws (Box and Muller 1958).
+    /// Draws a normally distributed number with mean 0 and variance 1, from two draws (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * libm::log(1.0 - self.uniform())).sqrt();
         radius * libm::cos(std::f64::consts::TAU * self.uniform())
     }
 
-    /// Pareto distributed with this mean and a shape above 1.
+    /// Draws a Pareto distributed number with this mean and a shape above 1.
     pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         let scale = mean * (shape - 1.0) / shape;
         scale * libm::pow(1.0 - self.uniform(), -1.0 / shape)

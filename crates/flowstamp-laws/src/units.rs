@@ -25,43 +25,43 @@ impl Time {
     /// An instant that never comes.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// From picoseconds.
+    /// Converts from picoseconds.
     #[must_use]
     pub const fn from_ps(ps: u64) -> Self {
         Self(ps)
     }
-    /// From nanoseconds, saturating at [`Time::MAX`].
+    /// Converts from nanoseconds, saturating at [`Time::MAX`].
     #[must_use]
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns.saturating_mul(1_000))
     }
-    /// From microseconds, saturating at [`Time::MAX`].
+    /// Converts from microseconds, saturating at [`Time::MAX`].
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
         Self(us.saturating_mul(1_000_000))
     }
-    /// From milliseconds, saturating at [`Time::MAX`].
+    /// Converts from milliseconds, saturating at [`Time::MAX`].
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms.saturating_mul(1_000_000_000))
     }
-    /// From whole seconds, saturating at [`Time::MAX`].
+    /// Converts from whole seconds, saturating at [`Time::MAX`].
     #[must_use]
     pub const fn from_secs(s: u64) -> Self {
         Self(s.saturating_mul(PS_PER_SEC))
     }
-    /// From seconds, rounded to the nearest picosecond. Negative and NaN give zero, too large gives [`Time::MAX`].
+    /// Converts from seconds, rounded to the nearest picosecond. Negative and NaN give zero, too large gives [`Time::MAX`].
     #[must_use]
     pub fn from_secs_f64(s: f64) -> Self {
         // `as` saturates and maps NaN to 0, as the doc comment promises.
         Self((s * PS_PER_SEC as f64 + 0.5) as u64)
     }
-    /// In picoseconds.
+    /// Returns the value in picoseconds.
     #[must_use]
     pub const fn as_ps(self) -> u64 {
         self.0
     }
-    /// In seconds.
+    /// Returns the value in seconds.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-12
@@ -127,32 +127,32 @@ impl Rate {
     /// No capacity.
     pub const ZERO: Self = Self(0.0);
 
-    /// From bits per second. Negative and NaN give zero, infinity the largest finite rate.
+    /// Converts from bits per second. Negative and NaN give zero, infinity the largest finite rate.
     #[must_use]
     pub const fn from_bps(bps: f64) -> Self {
         if bps > 0.0 { Self(bps.min(f64::MAX)) } else { Self(0.0) }
     }
-    /// From megabits (10^6 bits) per second.
+    /// Converts from megabits (10^6 bits) per second.
     #[must_use]
     pub const fn from_mbps(mbps: f64) -> Self {
         Self::from_bps(mbps * 1e6)
     }
-    /// From gigabits (10^9 bits) per second.
+    /// Converts from gigabits (10^9 bits) per second.
     #[must_use]
     pub const fn from_gbps(gbps: f64) -> Self {
         Self::from_bps(gbps * 1e9)
     }
-    /// From bytes per second.
+    /// Converts from bytes per second.
     #[must_use]
     pub const fn from_bytes_per_sec(v: f64) -> Self {
         Self::from_bps(v * 8.0)
     }
-    /// In bits per second.
+    /// Returns the value in bits per second.
     #[must_use]
     pub const fn bps(self) -> f64 {
         self.0
     }
-    /// In bytes per second.
+    /// Returns the value in bytes per second.
     #[must_use]
     pub const fn bytes_per_sec(self) -> f64 {
         self.0 / 8.0
@@ -189,7 +189,7 @@ pub struct Bytes(u64);
 impl Bytes {
     /// Nothing.
     pub const ZERO: Self = Self(0);
-    /// From a count of bytes.
+    /// Creates the value from a count of bytes.
     #[must_use]
     pub const fn new(n: u64) -> Self {
         Self(n)
@@ -238,7 +238,7 @@ impl QueueLength {
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// From a plain factor. NaN gives zero.
+    /// Creates the value from a plain factor. NaN gives zero.
     #[must_use]
     pub const fn new(v: f64) -> Self {
         if v.is_nan() { Self(0.0) } else { Self(v) }

@@ -92,7 +92,7 @@ impl MicrosFloat {
     /// The longest time: 4094 x 2^15 us, 134 s.
     pub const MAX: Self = Self(u16::MAX - 1);
 
-    /// From the field's 16 bits.
+    /// Converts from the field's 16 bits.
     #[must_use]
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits)
@@ -104,7 +104,7 @@ impl MicrosFloat {
         self.0
     }
 
-    /// From microseconds, rounded down; values above the range give [`MicrosFloat::MAX`].
+    /// Converts from microseconds, rounded down; values above the range give [`MicrosFloat::MAX`].
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         let exponent = (64 - micros.leading_zeros()).saturating_sub(12);
@@ -115,7 +115,7 @@ impl MicrosFloat {
         if bits == Self::UNKNOWN.0 { Self::MAX } else { Self(bits) }
     }
 
-    /// In microseconds, exactly; `None` if unknown.
+    /// Returns the value in microseconds, exactly; `None` if unknown.
     #[must_use]
     pub const fn to_micros(self) -> Option<u32> {
         if self.0 == Self::UNKNOWN.0 { None } else { Some(((self.0 & 0xfff) as u32) << (self.0 >> 12)) }

@@ -61,7 +61,7 @@ impl BytesPerMilli {
     /// The highest rate: 2^32 - 1 bytes/ms, 34.4 Tb/s.
     pub const MAX: Self = Self(u32::MAX);
 
-    /// From the field's 32 bits, in bytes/ms.
+    /// Converts from the field's 32 bits, in bytes/ms.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
@@ -73,7 +73,7 @@ impl BytesPerMilli {
         self.0
     }
 
-    /// From bytes/s, to the nearest byte/ms, half away from zero.
+    /// Converts from bytes/s, to the nearest byte/ms, half away from zero.
     ///
     /// A positive rate below 1500 bytes/s gives [`BytesPerMilli::MIN`], never zero; a rate above the range gives
     /// [`BytesPerMilli::MAX`]; zero, below zero and NaN give [`BytesPerMilli::NONE`].
@@ -87,7 +87,7 @@ impl BytesPerMilli {
         }
     }
 
-    /// In bytes/s, exactly; `None` for [`BytesPerMilli::NONE`].
+    /// Returns the value in bytes/s, exactly; `None` for [`BytesPerMilli::NONE`].
     #[must_use]
     pub fn to_bytes_per_sec(self) -> Option<f64> {
         (self != Self::NONE).then(|| f64::from(self.0) * 1e3)
@@ -106,7 +106,7 @@ impl Millis16 {
 
     const CLOCK: Clock = Clock { steps_per_sec: 1000, max: Self::MAX.0 as u32 };
 
-    /// From the field's 16 bits, in ms.
+    /// Converts from the field's 16 bits, in ms.
     #[must_use]
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits)
@@ -118,7 +118,7 @@ impl Millis16 {
         self.0
     }
 
-    /// From seconds, to the nearest millisecond; below 0 s gives 0 ms, above the range [`Millis16::MAX`], NaN
+    /// Converts from seconds, to the nearest millisecond; below 0 s gives 0 ms, above the range [`Millis16::MAX`], NaN
     /// [`Millis16::UNKNOWN`].
     ///
     /// A time below half a millisecond becomes 0 ms, which is a valid time.
@@ -130,19 +130,19 @@ impl Millis16 {
         Self(Self::CLOCK.steps_of_secs(seconds) as u16)
     }
 
-    /// In seconds; `None` if unknown.
+    /// Returns the value in seconds; `None` if unknown.
     #[must_use]
     pub fn to_secs_f64(self) -> Option<f64> {
         (self != Self::UNKNOWN).then(|| Self::CLOCK.secs(u32::from(self.0)))
     }
 
-    /// From picoseconds, to the nearest millisecond; above the range gives [`Millis16::MAX`].
+    /// Converts from picoseconds, to the nearest millisecond; above the range gives [`Millis16::MAX`].
     #[must_use]
     pub const fn from_picos(picos: u64) -> Self {
         Self(Self::CLOCK.steps_of_picos(picos) as u16)
     }
 
-    /// In picoseconds, exactly; `None` if unknown.
+    /// Returns the value in picoseconds, exactly; `None` if unknown.
     #[must_use]
     pub const fn to_picos(self) -> Option<u64> {
         if self.0 == Self::UNKNOWN.0 { None } else { Some(Self::CLOCK.picos(self.0 as u32)) }

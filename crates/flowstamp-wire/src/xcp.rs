@@ -64,7 +64,7 @@ impl Seconds28 {
 
     const CLOCK: Clock = Clock { steps_per_sec: 1 << 28, max: u32::MAX };
 
-    /// From the field's 32 bits, in steps of 2^-28 s.
+    /// Converts from the field's 32 bits, in steps of 2^-28 s.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
@@ -76,7 +76,7 @@ impl Seconds28 {
         self.0
     }
 
-    /// From seconds, to the nearest step; below 0 s and NaN give 0 s, 16 s and above give [`Seconds28::MAX`].
+    /// Converts from seconds, to the nearest step; below 0 s and NaN give 0 s, 16 s and above give [`Seconds28::MAX`].
     ///
     /// A positive time below half a step (1.86 ns) becomes 0, which an RTT field reads as "unknown".
     #[must_use]
@@ -84,13 +84,13 @@ impl Seconds28 {
         Self(Self::CLOCK.steps_of_secs(seconds))
     }
 
-    /// In seconds, exactly: a 64-bit float holds every value of the format.
+    /// Returns the value in seconds, exactly: a 64-bit float holds every value of the format.
     #[must_use]
     pub fn to_secs_f64(self) -> f64 {
         Self::CLOCK.secs(self.0)
     }
 
-    /// From picoseconds, to the nearest step; 16 s and above give [`Seconds28::MAX`].
+    /// Converts from picoseconds, to the nearest step; 16 s and above give [`Seconds28::MAX`].
     ///
     /// Below half a step (1.86 ns) the result is 0, which an RTT field reads as "unknown".
     #[must_use]
@@ -98,7 +98,7 @@ impl Seconds28 {
         Self(Self::CLOCK.steps_of_picos(picos))
     }
 
-    /// In picoseconds, to the nearest one.
+    /// Returns the value in picoseconds, to the nearest one.
     #[must_use]
     pub const fn to_picos(self) -> u64 {
         Self::CLOCK.picos(self.0)
@@ -131,7 +131,7 @@ impl Format {
         }
     }
 
-    /// From the field's four bits; `None` if the draft defines no such format.
+    /// Converts from the field's four bits; `None` if the draft defines no such format.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {

@@ -153,7 +153,7 @@ fn trimmed(coefficients: &[f64]) -> Vec<f64> {
 }
 
 impl OpenLoop {
-    /// From the coefficients of both polynomials, lowest power first, and the delay. `None` if the numerator's degree is not lower,
+    /// Creates the loop from the coefficients of both polynomials, lowest power first, and the delay. `None` if the numerator's degree is not lower,
     /// the denominator is zero, the delay is negative, or a value is not finite.
     #[must_use]
     pub fn new(numerator: &[f64], denominator: &[f64], delay: f64) -> Option<Self> {

@@ -80,7 +80,7 @@ macro_rules! with_room {
 }
 
 impl Routes {
-    /// From the links' capacities and the groups of flows.
+    /// Creates the network from the links' capacities and the groups of flows.
     ///
     /// # Errors
     ///

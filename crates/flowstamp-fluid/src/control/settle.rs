@@ -217,7 +217,7 @@ macro_rules! with_room {
 }
 
 impl Shared {
-    /// From the RTTs of the groups, in any unit of time, and their numbers of flows.
+    /// Creates the system from the RTTs of the groups, in any unit of time, and their numbers of flows.
     ///
     /// # Errors
     ///

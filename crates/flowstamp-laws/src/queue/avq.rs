@@ -116,7 +116,7 @@ impl Avq {
         self.alpha
     }
 
-    /// `VQ` in bytes and `C~`.
+    /// The virtual queue `VQ` in bytes, and the virtual capacity `C~`.
     #[must_use]
     pub const fn virtual_state(&self) -> (f64, Rate) {
         (self.virtual_queue, Rate::from_bytes_per_sec(self.virtual_capacity))

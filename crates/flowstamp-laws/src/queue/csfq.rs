@@ -128,7 +128,7 @@ pub struct Csfq {
 }
 
 impl Csfq {
-    /// `alpha`, if the link has been congested.
+    /// The fair rate `alpha`, if the link has been congested.
     #[must_use]
     pub fn fair_rate(&self) -> Option<Rate> {
         self.fair_rate.map(Rate::from_bytes_per_sec)

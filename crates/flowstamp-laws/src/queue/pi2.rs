@@ -87,7 +87,7 @@ impl Pi {
         }
     }
 
-    /// `p'`.
+    /// The probability `p'`, before it is squared.
     #[must_use]
     pub const fn probability(&self) -> f64 {
         self.probability

@@ -80,13 +80,13 @@ pub struct Rem {
 }
 
 impl Rem {
-    /// `p`.
+    /// The price `p`.
     #[must_use]
     pub const fn price(&self) -> f64 {
         self.price
     }
 
-    /// `m`.
+    /// The marking probability `m`.
     #[must_use]
     pub const fn probability(&self) -> f64 {
         self.probability
