@@ -250,6 +250,21 @@ def test_a_table_is_read_by_columns_rows_and_frames(results: fs.Results, tmp_pat
         assert repr(flows).endswith(f"3 rows, {len(flows.column_names)} columns")
 
 
+def test_results_are_read_without_any_extra(results: fs.Results, tmp_path: Path) -> None:
+    """The tutorials' scripts need only the wheel: its own reader reads the Parquet files."""
+    results.write(tmp_path)
+    program = (
+        "import sys; sys.modules.update(dict.fromkeys(('pyarrow', 'pandas', 'polars')))\n"
+        "import flowstamp as fs; r = fs.load_results(sys.argv[1])\n"
+        "print(r.flows['group'], len(r.series('link', 'bottleneck', 'utilisation')[0]), len(r.delays) > 0)\n"
+        "print(r.flows)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=True)
+    first, *table = done.stdout.splitlines()
+    assert first == "['xcp', 'xcp', 'xcp'] 100 True"
+    assert table[-1].startswith("3 rows")
+
+
 def test_a_file_that_is_no_table_is_named(results: fs.Results, tmp_path: Path) -> None:
     results.write(tmp_path)
     pl.DataFrame({"at": [True]}).write_parquet(tmp_path / "delays.parquet")

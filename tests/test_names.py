@@ -15,7 +15,7 @@ from flowstamp.names import Named, nearest
 
 @pytest.fixture(scope="module")
 def results() -> fs.Results:
-    return fs.dumbbell("20Mbps", rtt="40ms").flows("xcp", 2).probe(flows=True).run("500ms")
+    return fs.dumbbell("20 Mb/s", rtt="40ms").flows("xcp", 2).probe(flows=True).run("500ms")
 
 
 def test_both_spellings_of_utilisation_are_understood(results: fs.Results) -> None:
@@ -29,6 +29,12 @@ def test_both_spellings_of_utilisation_are_understood(results: fs.Results) -> No
     assert list(swept.values("utilisation")) == list(swept.values("utilization"))
     assert Expression("min(xcp.utilisation)", ["xcp"], ["utilization"]).text == "min(xcp.utilization)"
     assert Named({"utilization": 1.0})["utilisation"] == 1.0
+
+
+def test_rates_may_be_written_as_people_do(results: fs.Results) -> None:
+    assert results.manifest["scenario"]["dumbbell"]["rate"] == "20Mbps"
+    with pytest.raises(fs.ScenarioError, match=r'did you mean "Mb/s"'):
+        fs.dumbbell("20MB/s", rtt="40ms").flows("xcp").run("1s")
 
 
 @pytest.mark.parametrize(

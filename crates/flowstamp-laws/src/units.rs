@@ -321,8 +321,18 @@ fn lookup(
 
 const TIME_UNITS: &[(&str, f64)] =
     &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 1e12), ("min", 60e12), ("h", 3600e12)];
-const RATE_UNITS: &[(&str, f64)] =
-    &[("Mbps", 1e6), ("kbps", 1e3), ("Gbps", 1e9), ("bps", 1.0), ("Tbps", 1e12)];
+const RATE_UNITS: &[(&str, f64)] = &[
+    ("Mbps", 1e6),
+    ("kbps", 1e3),
+    ("Gbps", 1e9),
+    ("bps", 1.0),
+    ("Tbps", 1e12),
+    ("Mb/s", 1e6),
+    ("kb/s", 1e3),
+    ("Gb/s", 1e9),
+    ("b/s", 1.0),
+    ("Tb/s", 1e12),
+];
 const BYTE_UNITS: &[(&str, f64)] = &[
     ("B", 1.0),
     ("kB", 1e3),
@@ -428,7 +438,8 @@ impl fmt::Display for Time {
 }
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        show(f, self.0, RATE_UNITS)
+        // `Mb/s` is accepted as input, but not written.
+        show(f, self.0, &RATE_UNITS[..5])
     }
 }
 impl fmt::Display for Bytes {
@@ -488,7 +499,7 @@ macro_rules! textual {
     };
 }
 textual!(Time, "a time", "40ms", r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*(ps|ns|us|ms|s|min|h)\s*$");
-textual!(Rate, "a rate", "45Mbps", r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*(bps|kbps|Mbps|Gbps|Tbps)\s*$");
+textual!(Rate, "a rate", "45Mbps", r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*[kMGT]?(bps|b/s)\s*$");
 textual!(Bytes, "a size", "1500B", r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*(B|kB|MB|GB|KiB|MiB|GiB)\s*$");
 textual!(
     QueueLength,
@@ -550,6 +561,8 @@ mod tests {
     #[test]
     fn parses_what_users_write() {
         assert_eq!("45Mbps".parse(), Ok(Rate::from_mbps(45.0)));
+        assert_eq!("45 Mb/s".parse(), Ok(Rate::from_mbps(45.0)));
+        assert_eq!(Rate::from_mbps(45.0).to_string(), "45Mbps");
         assert_eq!("1.5 KiB".parse(), Ok(Bytes::new(1536)));
         assert_eq!("40ms".parse(), Ok(Time::from_millis(40)));
         assert_eq!("1e3us".parse(), Ok(Time::from_millis(1)));
@@ -560,6 +573,7 @@ mod tests {
     fn refuses_what_could_mean_two_things() {
         for (text, hint) in [
             ("45mbps", "did you mean \"Mbps\""),
+            ("5MB/s", "did you mean \"Mb/s\""),
             ("45", "has no unit"),
             ("45furlongs", "unknown unit"),
             ("-3Mbps", "negative"),
