@@ -330,6 +330,10 @@ def test_runs_beyond_the_paper_are_not_reused() -> None:
     joined = [(part.figure.id, part.run.name) for part in runner._parts(spec, "xcp")]
     assert ("X6", "xcp") in joined
     assert ("X6", "one_way") not in joined
+    # TCP runs up to 1 Gb/s alone, which is six of X4's eight points.
+    [tcp] = [part.points for part in runner._parts(spec, "red") if part.figure.id == "X4"]
+    assert tcp is not None
+    assert tcp.tolist() == [True] * 6 + [False] * 2
     with pytest.raises(FigureError, match=r'no run of X4 or X5 or X6 or X7 or X8 or X9 is reused_as "rcp"'):
         runner._parts(spec, "rcp")
 

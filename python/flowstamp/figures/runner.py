@@ -180,9 +180,12 @@ class Runner:
         parts: list[Part] = []
         for reuse in spec.reuse:
             other = self.given[reuse.figure]
-            points = None if reuse.where is None else condition(reuse.where).evaluate({}, np.array(other.figure.x()))
-            runs = [run for run in other.figure.runs if run.reused_as == name]
-            parts += [Part(other.figure, run, other.runs[run.name], points) for run in runs]
+            for run in other.figure.runs:
+                if run.reused_as == name:
+                    points = other.figure.where(run)
+                    if reuse.where is not None:
+                        points &= condition(reuse.where).evaluate({}, np.array(other.figure.x()))
+                    parts.append(Part(other.figure, run, other.runs[run.name], None if points.all() else points))
         if not parts:
             others = " or ".join(reuse.figure for reuse in spec.reuse)
             raise FigureError(f'{spec.path}: joined: no run of {others} is reused_as "{name}"')
