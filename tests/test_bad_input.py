@@ -206,7 +206,6 @@ def test_a_number_that_is_none_is_named(flowstamp: Command, tmp_path: Path, valu
 
 
 BAD_LINES = [
-    pytest.param([], "Missing command", id="nothing"),
     pytest.param(["--foo"], "--foo", id="unknown option"),
     pytest.param(["runn"], "runn", id="unknown command"),
     pytest.param(["run"], "SCENARIO.toml", id="no scenario"),

@@ -187,7 +187,7 @@ def test_a_manifest_runs_again(flowstamp: Command, scenario: Path) -> None:
     for broken, said in (
         ("[]", 'has no "scenario"; name a TOML file or the manifest.json of a run'),
         ("{", "not JSON"),
-        (json.dumps({**manifest, "changes": [{}]}), "changes: its run was changed on the way"),
+        (json.dumps({**manifest, "changes": [{}]}), "changes: its run was changed while it ran"),
         (json.dumps({**manifest, "scenario": {"duration": "1s", "dumbell": {}}}), "did you mean `dumbbell`?"),
     ):
         (scenario.parent / "broken.json").write_text(broken)
@@ -261,7 +261,7 @@ def test_compare_refuses_a_law_that_a_cell_tells_too_little(flowstamp: Command, 
     assert refused.stdout == ""
     (line,) = refused.stderr.splitlines()
     assert f'cell.toml with {law}: router of air.ap: "{law}" needs the link\'s capacity' in line
-    assert "say with `told`" in line
+    assert "set the capacity that it assumes with `told`" in line
 
 
 @pytest.mark.long
