@@ -130,7 +130,7 @@ def test_slowdowns_by_size() -> None:
         (0, None, "bins: is 0; it must be at least 1"),
         ([5], None, "must rise, and be two at least"),
         ([5, 5], None, "must rise"),
-        (3, "wob", 'group: "wob" is not a group; there are web'),
+        (3, "wob", 'group: "wob" is not a group; did you mean "web"'),
     ],
 )
 def test_bins_and_groups_that_are_none(bins: Any, group: str | None, words: str) -> None:
