@@ -227,4 +227,4 @@ def test_plain_progress_is_lines(
     assert run_command(["run", str(scenario), "--progress", "none"]) == 0
     assert capsys.readouterr().err == ""
     assert run_command(["run", str(scenario), "--progress", "loud"]) == 2
-    assert "there are auto, plain, none" in capsys.readouterr().err
+    assert "use one of auto, plain, none" in capsys.readouterr().err
