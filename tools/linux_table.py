@@ -49,8 +49,8 @@ def report(rows: list[dict[str, Any]], how: How) -> str:
         *map(table_row, rows),
         "",
         f"{how.seconds} s of iperf3 after {how.warmup_s} s of warm-up; buffer 1 BDP; the router is {place}; RCP has "
-        f"eta = {how.eta}. *CPU* is both hosts', found by exclusion: all that the processors did, less the emulated "
-        "path, less processes outside the lab. It is left out where those took more than "
+        f"eta = {how.eta}. *CPU* is the CPU time of both hosts: that of all processors, less the emulated path and "
+        "less processes outside the lab. It is left out where those processes took more than "
         f"{linux_cpu.STRANGERS_MAX} processors. *Invalid* rows come from a path that was late; they prove nothing.",
     ]
     return "\n".join(lines)
@@ -115,7 +115,8 @@ def router_report(measured: dict[str, Any]) -> str:
             f"Median (quartiles) of {measured['rounds']} rounds of {measured['packets']:,} segments of "
             f"{measured['frame_bytes']} bytes; each round measures all rows in turn. *Forwarding* is what a packet "
             f"costs beyond sending it straight to the sink: {base:,.0f} ns on veth, which is cheap. *Machine* is "
-            f"`/proc/stat` less what was busy before the round; {busy:.2f} of {os.cpu_count()} processors were.",
+            "the busy time in `/proc/stat`, less the load before the round, which was "
+            f"{busy:.2f} of {os.cpu_count()} processors.",
             "",
             f"The program alone (`flowstamp-linux router bench`, `BPF_PROG_RUN`), ns per packet: {bench}.",
         ]
