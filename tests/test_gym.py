@@ -259,7 +259,7 @@ def test_a_wide_range_is_spread_by_factors() -> None:
 @pytest.mark.parametrize(
     ("actions", "options", "said"),
     [
-        ({}, {}, "actions: are none"),
+        ({}, {}, "actions: there are none"),
         ({"packet": ("1kB", "2kB")}, {}, "packet: cannot change in mid-run"),
         ({"dumbbell.router.alpha": (2, 1)}, {}, r"must be the least and the largest"),
         ({"dumbbell.rate": ("a", "b")}, {}, "must be numbers, or quantities"),
@@ -270,7 +270,7 @@ def test_a_wide_range_is_spread_by_factors() -> None:
             {"step": "2s"},
             "step: 2s must be above zero and at most the duration, 1s",
         ),
-        ({"dumbbell.router.alpha": (0.1, 1)}, {"link": "x"}, 'link: "x" is none; there are bottleneck'),
+        ({"dumbbell.router.alpha": (0.1, 1)}, {"link": "x"}, 'link: "x" is not a link; there are bottleneck'),
     ],
 )
 def test_what_cannot_be_is_told_of(network: fs.Scenario, actions: Any, options: Any, said: str) -> None:

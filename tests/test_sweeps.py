@@ -269,7 +269,9 @@ def test_a_killed_worker_is_no_lost_run(random: fs.Scenario, tmp_path: Path) -> 
 
 def test_what_is_no_executor_is_refused(random: fs.Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ("cluster", "dask", "dask=", "processes=2"):
-        with pytest.raises(UsageError, match=f'executor: "{wrong}" is none; it must be threads, processes or dask='):
+        with pytest.raises(
+            UsageError, match=f'executor: "{wrong}" is not an executor; it must be threads, processes or dask='
+        ):
             fs.sweep(random, GRID, executor=wrong)
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(fs.FlowstampError, match=r"install flowstamp\[dask\]"):
@@ -289,7 +291,7 @@ def test_a_scheduler_that_is_not_there_is_told_of(random: fs.Scenario, monkeypat
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--executor", "cluster"], 'executor: "cluster" is none'),
+        (["--executor", "cluster"], 'executor: "cluster" is not an executor'),
         (["--tables"], "--tables needs --out DIR"),
         (["--fresh"], "--fresh needs --out DIR"),
         (["--executor", "dask=tcp://127.0.0.1:1", "--threads", "2"], "--threads: is not for --executor dask"),
@@ -371,7 +373,7 @@ def test_metrics_have_names_and_those_that_are_none_are_told_of(random: fs.Scena
     assert swept.values("whole_run.delivered_bytes", name="other").tolist() == [
         results.groups["other"]["whole_run"]["delivered_bytes"] for results in swept.results
     ]
-    with pytest.raises(fs.ResultsError, match='"jain_index" is of several; give a name: other, xcp'):
+    with pytest.raises(fs.ResultsError, match='"jain_index" has several values; give a name: other, xcp'):
         swept.values("jain_index", kind="group")
     with pytest.raises(fs.ResultsError, match='"speed" is not a metric; there are rate_bps'):
         swept.values("speed")

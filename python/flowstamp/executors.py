@@ -93,7 +93,7 @@ def check(executor: str) -> None:
     kind, equals, address = executor.partition("=")
     if executor in (THREADS, "processes") or (kind == "dask" and equals and address):
         return
-    raise UsageError(f'executor: "{executor}" is none; it must be {KINDS}')
+    raise UsageError(f'executor: "{executor}" is not an executor; it must be {KINDS}')
 
 
 def memory_here(executor: str, given: str | None) -> int | None:

@@ -125,7 +125,7 @@ class Governed:
         self, scenario: Scenario, keys: Mapping[str, Bounds], *, step: str, link: str | None, memory: str | None
     ) -> None:
         if not keys:
-            raise ScenarioError("actions: are none; give a key and its bounds, such as dumbbell.router.alpha")
+            raise ScenarioError("actions: there are none; give a key and its bounds, such as dumbbell.router.alpha")
         self.actions = [Action(key, bounds) for key, bounds in keys.items()]
         with translated():
             self.step_s = _flowstamp.quantity("time", step)
@@ -139,10 +139,10 @@ class Governed:
         first = self.scenario.start(memory=memory)
         links = first.links()
         if not links:
-            raise ScenarioError("scenario: has no router link, and nothing can be observed")
+            raise ScenarioError("scenario: has no router link, so that there is nothing to observe")
         self.link = next(iter(links)) if link is None else link
         if self.link not in links:
-            raise ScenarioError(f'link: "{link}" is none; there are {", ".join(links)}')
+            raise ScenarioError(f'link: "{link}" is not a link; there are {", ".join(links)}')
         self.rate, self.buffer = links[self.link]["mean_rate_bps"], links[self.link]["buffer_bytes"]
         if not self.rate > 0:
             text = (

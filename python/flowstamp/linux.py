@@ -19,7 +19,7 @@ PROGRAM = "flowstamp-linux"
 COMMANDS = ("host", "router", "lab")
 HELP = {
     "host": (
-        "Make TCP of this host, namespace or cgroup obey stamps",
+        "Make TCP of this host, namespace or cgroup obey the feedback that routers stamp into packets",
         {
             "enable": "Register the congestion controls and attach the TCP option. Repeating it changes nothing",
             "disable": "Remove links, pins and defaults. Connections continue with the kernel's own TCP",
@@ -27,7 +27,7 @@ HELP = {
         },
     ),
     "router": (
-        "Make an interface stamp the packets that it sends",
+        "Stamp feedback into the packets that an interface sends",
         {
             "attach": "Stamp the packets that an interface sends, until `detach`. "
             "The program stays when the command ends",
@@ -69,7 +69,7 @@ def missing() -> str:
     """Returns one line that says why the program is missing."""
     if sys.platform != "linux":
         return f"this is {sys.platform}, and the program {PROGRAM} is for Linux"
-    return f"the program {PROGRAM} is not here; install its Debian package, or in a checkout say make linux"
+    return f"the program {PROGRAM} is not here; install its Debian package, or run make linux in a checkout"
 
 
 def required(command: str) -> str:
@@ -94,7 +94,7 @@ def call(command: str, arguments: Sequence[str]) -> None:
     Without the program, prints the command's help if that is all that is asked.
     """
     if program() is None and {"-h", "--help"}.intersection(arguments[:1]):
-        sys.stdout.write(f"{help_of(command)}\nNone of these runs here: {missing()}.\n")
+        sys.stdout.write(f"{help_of(command)}\nNone of these can run: {missing()}.\n")
         return
     path = required(command)
     sys.stdout.flush()

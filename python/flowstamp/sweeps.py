@@ -175,7 +175,7 @@ class Sweep:
 
     def _of(self, metric: str, kind: str | None, name: str | None) -> tuple[str, str]:
         if kind is not None and kind not in KINDS:
-            raise ResultsError(f'kind: "{kind}" is none; it must be link, group or total')
+            raise ResultsError(f'kind: "{kind}" is not a kind; it must be link, group or total')
         known = dict.fromkeys(row[:3] for results in self.results for row in _metrics(results))
         fits = [row for row in known if (kind is None or row[0] == kind) and (name is None or row[1] == name)]
         of = [(k, n) for k, n, m in fits if m == spelled(metric)]
@@ -191,7 +191,7 @@ class Sweep:
             use = {link: sum(results.links[link]["utilization"] for results in self.results) for _, link in of}
             return "link", max(use, key=lambda link: use[link])
         if len(of) > 1:
-            raise ResultsError(f'"{metric}" is of several; give a name: {", ".join(one[1] for one in of)}')
+            raise ResultsError(f'"{metric}" has several values; give a name: {", ".join(one[1] for one in of)}')
         return of[0]
 
     # ----------------------------------------------------------------------------------------------- as a picture
@@ -235,7 +235,7 @@ class Sweep:
         y = self._known(y) if y is not None else free.pop(0) if free else None
         if x is None or y is None or x == y:
             raise ResultsError(
-                f"a heatmap needs two keys that vary; here {', '.join(varied) or 'none'} does: see lines"
+                f"a heatmap needs two keys that vary; {', '.join(varied) or 'none'} does here; use lines() instead"
             )
         if free:
             raise ResultsError(f"{', '.join(free)} varies too; choose by where({free[0]!r}, ...), or draw lines")

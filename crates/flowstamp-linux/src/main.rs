@@ -25,10 +25,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make TCP of this host, namespace or cgroup obey stamps.
+    /// Make TCP of this host, namespace or cgroup obey the feedback that routers stamp into packets.
     #[command(subcommand)]
     Host(host::Command),
-    /// Make an interface stamp the packets that it sends.
+    /// Stamp feedback into the packets that an interface sends.
     #[command(subcommand)]
     Router(router::Command),
     /// Run real applications over an emulated path between network namespaces.

@@ -57,7 +57,10 @@ def _app(wanted: Iterable[str]) -> typer.Typer:
     app = typer.Typer(
         name="flowstamp",
         callback=_root,
-        help="Explicit-feedback congestion control: simulate it, compare it, reproduce the papers' figures.",
+        help=(
+            "Explicit-feedback congestion control: routers stamp feedback into packets, and senders obey it. "
+            "Simulate it, compare it, reproduce the papers' figures, and run it on Linux."
+        ),
         add_completion=True,
         rich_markup_mode=None,  # plain help and one-line errors, no boxes
         pretty_exceptions_enable=False,

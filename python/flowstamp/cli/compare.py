@@ -121,7 +121,7 @@ def compare(
     progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
-    """Run a scenario under several protocols and show them side by side.
+    """Run a scenario under several protocols, side by side.
 
     All flows get the protocol's sender law, and all links its router law or none. Cells get a router law that needs
     no capacity (XCP-b for XCP), unless the scenario says what capacity they are told. Queues stay the same, unless

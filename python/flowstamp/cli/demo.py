@@ -14,7 +14,7 @@ def demo(
     out: OutHere = Path("out/demo"),
     as_json: Json = False,
 ) -> int:
-    """Show in a minute what explicit feedback does: XCP beside TCP Reno over RED."""
+    """Show explicit feedback in a minute: XCP beside Reno over RED."""
     from flowstamp.demo import run as run_demo
 
     check_out(out)

@@ -8,7 +8,10 @@ from flowstamp.cli.options import Json, Out
 
 
 def dissector(out: Out = None, as_json: Json = False) -> int:
-    """Print the Lua plug-in that shows stamps in Wireshark and tshark. With --out, the folder gets flowstamp.lua."""
+    """Print the Lua plug-in that decodes stamps in Wireshark.
+
+    tshark takes it, too. With --out, the folder gets flowstamp.lua.
+    """
     import json
 
     from flowstamp._flowstamp import dissector_lua

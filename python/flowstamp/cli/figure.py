@@ -37,6 +37,7 @@ def figure(
         int | None,
         typer.Option(
             "--seeds",
+            metavar="N",
             min=1,
             max=20,
             help="Run seeds 1 to N, and report means, bands, and for how many seeds a claim holds.",

@@ -10,12 +10,12 @@ AS_IT_IS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opti
 
 
 def host(context: typer.Context) -> None:
-    """Make TCP of this host obey stamps: enable, disable, status. Linux; see flowstamp host --help."""
+    """Make TCP of this host obey routers: enable, disable, status. Linux; see flowstamp host --help."""
     _linux("host", context)
 
 
 def router(context: typer.Context) -> None:
-    """Make an interface stamp packets: attach, detach, status, police, share. Linux; see flowstamp router --help."""
+    """Stamp an interface's packets: attach, status, police, share. Linux; see flowstamp router --help."""
     _linux("router", context)
 
 

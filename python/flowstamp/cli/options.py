@@ -73,4 +73,6 @@ Executor = Annotated[
     ),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run everything, even what the folder already has.")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Number of threads. Default: one for each core.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", metavar="N", min=1, help="Number of threads. Default: one for each core.")
+]

@@ -36,9 +36,11 @@ BySimulation = Annotated[
     typer.Option("--check-by-simulation", help="Simulate packets over a grid of gains; report where they oscillate."),
 ]
 Points = Annotated[
-    int | None, typer.Option("--points", min=2, help="Points along each axis of that grid. Default: 12.")
+    int | None, typer.Option("--points", metavar="N", min=2, help="Points along each axis of that grid. Default: 12.")
 ]
-Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Runs at each point of that grid. Default: 1.")]
+Seeds = Annotated[
+    int | None, typer.Option("--seeds", metavar="N", min=1, help="Runs at each point of that grid. Default: 1.")
+]
 FirstSeed = Annotated[
     int | None, typer.Option("--seed", metavar="N", parser=seed_of, help="Seed of the first of these runs. Default: 1.")
 ]
@@ -66,7 +68,7 @@ def stability(
     progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
-    """Report whether a law is stable with its gains, its margins, and how many round trips it takes to settle.
+    """Report a law's stability, margins and settling time.
 
     The folder gets a picture of the gains in their stability region. Exit code 0 if the law is stable, 1 if not.
 

@@ -26,7 +26,7 @@ def sweep(
     ],
     sets: Sets = None,
     seed: Seed = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds for each point.")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Number of seeds for each point.")] = 1,
     threads: Threads = None,
     executor: Executor = "threads",
     out: Out = None,
@@ -36,7 +36,9 @@ def sweep(
     progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
-    """Run a scenario over a grid of values on all cores, or on many machines; print a tidy table.
+    """Run a scenario over a grid of values, and print a table.
+
+    The runs use all cores, or many machines.
 
     With --out, the folder gets sweep.csv, with a row for each run and metric. Each run leaves a file in its folder
     points, so that a repeated sweep runs only what is missing. Such a file belongs to a resolved scenario with the
@@ -109,7 +111,7 @@ def _check(executor: str, threads: int | None, out: Path | None, *, tables: bool
         raise UsageError(f"{'--tables' if tables else '--fresh'} needs --out DIR: the folder that points are kept in")
     if threads is not None and executor.startswith("dask"):
         raise UsageError(
-            "--threads: is not for --executor dask: how many runs a worker takes at a time, its --nthreads says"
+            "--threads: is not for --executor dask; --nthreads of dask worker sets how many runs it does at a time"
         )
 
 
