@@ -55,7 +55,7 @@ pub fn check_owners(path: &Path) -> Result<(), Refusal> {
             continue;
         };
         return Err(Refusal(format!(
-            "{} {why}: pins in it may be anybody's; take it away first",
+            "{} {why}: pins in it may be anybody's; remove it first",
             folder.display()
         )));
     }

@@ -189,7 +189,7 @@ pub fn translate(
         }
         Some(_) if law.blind => {
             let refusal =
-                format!("--rate: {name} goes by its queue and takes no rate; leave it out, or take xcp");
+                format!("--rate: {name} goes by its queue and takes no rate; leave it out, or use xcp");
             return Err(Refusal(refusal));
         }
         Some(rate) if !(1e5..=1e11).contains(&rate.bps()) => {

@@ -207,10 +207,7 @@ fn pins_in_folders_of_others_are_not_believed() {
     mode(0o755);
     chown(&folder, Some(65534), None).expect("root may");
     for command in all {
-        net.refused(
-            command,
-            "router is owned by user 65534: pins in it may be anybody's; take it away first",
-        );
+        net.refused(command, "router is owned by user 65534: pins in it may be anybody's; remove it first");
     }
     // Nor below them, nor by links.
     chown(&folder, Some(0), None).expect("root may");
@@ -244,7 +241,7 @@ fn classes_that_another_root_took_away_are_missed() {
     let Some(net) = Net::new("q") else { return };
     let attach = format!("attach out.1 --netns {} --law xcp --rate 100Mbps --share htb", net.name);
     net.ok(&attach);
-    let text = "another root queueing discipline has taken the classes of --share htb away";
+    let text = "another root queueing discipline has removed the classes of --share htb";
     let (_server, address) = serve(&net, &mut Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")), "status");
     let metric = || {
         let mut stream = std::net::TcpStream::connect(&address).expect("it listens");

@@ -38,7 +38,7 @@ fn attaches_once_counts_and_leaves_nothing() {
     assert_eq!(net.ok(&format!("police out.1 --netns {} --list", net.name)), "");
     // The police has to come behind its router, and is told anew what that one is.
     let said = net.ok(&format!("attach out.1 --netns {} --law xcp --rate 2Gbps", net.name));
-    assert_eq!(said, "out.1 is policed no more: `router police` it again\n");
+    assert_eq!(said, "the police of out.1 has ended: run `router police` again\n");
     net.refused(&format!("police out.1 --netns {} --list", net.name), "not policed");
     net.ok(&format!("police out.1 --netns {}", net.name));
     assert_eq!(net.pinned(), 2);
@@ -237,7 +237,7 @@ fn refuses_what_it_cannot_do() {
         &format!("{on} rcp --rate 1Gbps --set fairness=1"),
         "rcp parameter `fairness` = 1.0 cannot be carried out by the kernel's law; leave it at 0.0",
     );
-    net.refused(&format!("{on} rcp --rate 1Gbps --eta 0.9 --set eta=0.9"), "say it once");
+    net.refused(&format!("{on} rcp --rate 1Gbps --eta 0.9 --set eta=0.9"), "set only one of them");
     net.refused(&format!("police out.1 --netns {}", net.name), "not a router");
     net.refused(&format!("{on} rcp --rate 1Gbps --metrics 192.0.2.1:1"), "--metrics 192.0.2.1:1");
     assert_eq!(net.pinned(), 0);

@@ -174,7 +174,7 @@ impl Pins {
         for law in LAWS {
             let name = law.congestion_control(&self.name);
             if place::available(&name)? {
-                let what = "is registered already, by something that this did not pin";
+                let what = "is registered already, but not by `host enable`";
                 return Err(Refusal(format!("a congestion control named {name} {what}")).into());
             }
         }

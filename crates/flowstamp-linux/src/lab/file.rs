@@ -143,7 +143,7 @@ impl Router {
         if !law.header.is_tested() {
             let name = law.name;
             return Err(format!(
-                "router.police: {name} tells no flow a rate that could be tested; take rcp or xcp"
+                "router.police: {name} tells no flow a rate that could be tested; use rcp or xcp"
             ));
         }
         if law.blind && police.heavy.is_none() {
@@ -163,7 +163,7 @@ impl Router {
         if path.varies() && self.law.traits().needs_capacity {
             let name = law::law_of(&self.law)?.name;
             return Err(Refusal(format!(
-                "router.law: {name} is told one rate, and path.rate varies; take xcp-b, or a rate that stays"
+                "router.law: {name} is told one rate, and path.rate varies; use xcp-b, or a constant rate"
             )));
         }
         if self.place == Where::Path {
@@ -346,7 +346,7 @@ impl Flows {
         }
         let whole = |time: Time| time.as_ps().is_multiple_of(flowstamp_laws::units::PS_PER_SEC);
         if !whole(stop.saturating_sub(self.start)) || (self.count > 1 && !whole(self.every)) {
-            return Err("iperf3 counts in whole seconds; stop must be some after each start".to_owned());
+            return Err("iperf3 counts in whole seconds; each flow must last a whole number".to_owned());
         }
         Ok(())
     }
@@ -434,7 +434,7 @@ impl Lab {
             return Err("router.share divides a kernel's link; set where = \"bpf\", and a law".to_owned());
         }
         if self.router.share.is_some() && (self.path.varies() || !self.router.law.traits().needs_capacity) {
-            return Err("router.share divides a rate that is known and stays; leave it out".to_owned());
+            return Err("router.share divides a rate that is known and constant; leave it out".to_owned());
         }
         self.capture.as_ref().map_or(Ok(()), check_capture)?;
         if self.flows.is_empty() {
@@ -458,7 +458,7 @@ impl Lab {
         }
         let count: u64 = self.flows.iter().map(|flows| u64::from(flows.count)).sum();
         if count == 0 || count > u64::from(MAX_FLOWS) {
-            return Err(format!("{count} flows are too many or too few; use 1 to {MAX_FLOWS}"));
+            return Err(format!("there are {count} flows; use 1 to {MAX_FLOWS}"));
         }
         Ok(())
     }
@@ -559,7 +559,7 @@ mod tests {
         assert_eq!(late, "flows.a: its last flow starts after the lab's end");
         let many = LAB.replace("count = 4\n", "count = 4294967295\n").replace("every = \"2s\"", "")
             + "[[flows]]\nname = \"b\"\ncount = 2\n";
-        assert_eq!(refusal(&many), "4294967297 flows are too many or too few; use 1 to 1000");
+        assert_eq!(refusal(&many), "there are 4294967297 flows; use 1 to 1000");
     }
 
     /// Rates may vary as in the simulator, for a law that needs no rate.
@@ -674,7 +674,7 @@ mod tests {
             (
                 "\"10Mbps\"",
                 "{ steps = [[\"0s\", \"1Mbps\"]] }",
-                "rcp is told one rate, and path.rate varies; take xcp-b",
+                "rcp is told one rate, and path.rate varies; use xcp-b",
             ),
             (
                 "\"10Mbps\"",

@@ -95,7 +95,7 @@ pub fn given(
         let (Some(key), Some(value)) = (key, value) else { continue };
         if all.insert(key, value).is_some() {
             let option = option.replace('_', "-");
-            return Err(Refusal(format!("--{option} is {}'s {key}: say it once", law.name)));
+            return Err(Refusal(format!("--{option} is {}'s {key}: set only one of them", law.name)));
         }
     }
     for (key, value) in law.defaults {

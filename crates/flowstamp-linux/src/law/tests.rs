@@ -186,7 +186,7 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
             Some(Time::from_millis(3)),
         )
     };
-    assert!(set("eta").err().expect("refused").0.contains("--eta is rcp's eta: say it once"));
+    assert!(set("eta").err().expect("refused").0.contains("--eta is rcp's eta: set only one of them"));
     assert!(set("min_interval").err().expect("refused").0.contains("--min-interval is xcp's min_interval"));
     assert!(
         translate(&RouterSpec::default(), &link())
@@ -241,7 +241,7 @@ fn the_kernels_own_defaults_are_the_laws_parameters_where_it_has_them() {
     let (config, _) = translate(&spec, &LinkProperties { eta, min_interval, ..link() }).expect("a law");
     assert_eq!(config.vcp.target_rate_q16, q16(0.8 * 12.5e6));
     let twice = given(vcp, &["gamma=0.9".to_owned()], Some(0.8), None).err().expect("refused").0;
-    assert!(twice.contains("--eta is vcp's gamma: say it once"), "{twice}");
+    assert!(twice.contains("--eta is vcp's gamma: set only one of them"), "{twice}");
 }
 
 /// Numbers of section 3 with those of section 4.2.1: kappa 3 packets, Qmax 64 kB.
@@ -279,9 +279,9 @@ fn a_law_without_a_rate_takes_none_and_others_need_one() {
     };
     assert_eq!(
         of(xcp_b, link().rate),
-        "--rate: xcp-b goes by its queue and takes no rate; leave it out, or take xcp"
+        "--rate: xcp-b goes by its queue and takes no rate; leave it out, or use xcp"
     );
-    assert!(of(rcp, None).contains("say it with --rate, or take xcp-b where nobody knows"));
+    assert!(of(rcp, None).contains("set it with --rate, or use xcp-b if it is unknown"));
     let eta = given(xcp_b, &[], Some(0.9), None).err().expect("refused").0;
     assert!(eta.contains("--eta 0.9: it is a share of the rate, which xcp-b does not know"), "{eta}");
 }

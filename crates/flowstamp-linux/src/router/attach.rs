@@ -74,13 +74,13 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         law::given(arguments.law, &arguments.set, arguments.eta, arguments.min_interval)?;
     if arguments.share.is_some() && arguments.law.blind {
         let name = arguments.law.name;
-        let text = format!("--share htb divides a rate, which {name} is not told; leave it out, or take xcp");
+        let text = format!("--share htb divides a rate, which {name} is not told; leave it out, or use xcp");
         return Err(Refusal(text).into());
     }
     if arguments.half_duplex && !arguments.law.blind {
         let name = arguments.law.name;
         let text =
-            format!("--half-duplex: {name} is told the rate of what leaves; leave it out, or take xcp-b");
+            format!("--half-duplex: {name} is told the rate of what leaves; leave it out, or use xcp-b");
         return Err(Refusal(text).into());
     }
     let wanted = LinkConfig {
@@ -179,7 +179,7 @@ fn end_police(interface: &Interface) -> anyhow::Result<()> {
     let policed = pins::of_police(interface);
     if policed.exists() {
         pins::remove(&policed)?;
-        println!("{} is policed no more: `router police` it again", interface.name);
+        println!("the police of {} has ended: run `router police` again", interface.name);
     }
     Ok(())
 }

@@ -131,7 +131,7 @@ pub fn has_class(socket: &Socket, index: u32, class: u32) -> io::Result<bool> {
 pub fn check(name: &str, root: &Root, wants_classes: bool) -> Result<(), Refusal> {
     match root {
         Root::Other(kind) if wants_classes => Err(Refusal(format!(
-            "{name} has the queueing discipline {kind} at its root, which --share htb would replace; take it away first: tc qdisc \
+            "{name} has the queueing discipline {kind} at its root, which --share htb would replace; remove it first: tc qdisc \
              del dev {name} root"
         ))),
         Root::Default(kind) | Root::Other(kind) if !wants_classes && BLIND.contains(&kind.as_str()) => {

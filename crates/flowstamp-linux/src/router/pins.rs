@@ -171,7 +171,7 @@ pub fn enter(interface: &Interface) -> anyhow::Result<()> {
 
 /// The interface's index, and the length of its link-layer header in bytes.
 pub fn look_up(name: &str) -> Result<(u32, u64), Refusal> {
-    let absent = || Refusal(format!("there is no interface {name} (ip link shows those there are)"));
+    let absent = || Refusal(format!("there is no interface {name} (`ip link` lists them)"));
     let text = CString::new(name).map_err(|_| absent())?;
     if name.len() >= libc::IFNAMSIZ {
         return Err(absent());
@@ -202,8 +202,8 @@ pub fn look_up(name: &str) -> Result<(u32, u64), Refusal> {
         | libc::ARPHRD_TUNNEL6
         | libc::ARPHRD_SIT
         | libc::ARPHRD_IPGRE => Ok((index, 0)),
-        other => {
-            Err(Refusal(format!("{name} is of hardware type {other}; the router knows Ethernet and bare IP")))
-        }
+        other => Err(Refusal(format!(
+            "{name} has hardware type {other}; the router supports Ethernet and bare IP"
+        ))),
     }
 }

@@ -149,7 +149,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let router = settled(&pins::directory(interface));
     let Some(router) = pinned_config(&router).filter(|_| is_on(&router, None)) else {
         pins::tidy(&interface.pins.root);
-        let text = format!("{} is not a router: `router attach` makes it one", interface.name);
+        let text = format!("{} has no router: run `router attach` first", interface.name);
         return Err(Refusal(text).into());
     };
     let wanted = wanted(arguments, &router)?;

@@ -102,11 +102,11 @@ impl Shared {
         let directory = settled(&pins::directory(interface));
         let name = &interface.name;
         let Some(config) = pinned_config(&directory).filter(|_| is_on(&directory, None)) else {
-            let text = format!("{name} is not a router: `router attach --share htb` makes it one");
+            let text = format!("{name} has no router: run `router attach --share htb` first");
             return Err(Refusal(text).into());
         };
         if config.share == 0 {
-            let text = format!("{name} has no classes: `router attach` it again with --share htb");
+            let text = format!("{name} has no classes: run `router attach` again, with --share htb");
             return Err(Refusal(text).into());
         }
         let classes = pins::open_to_read(&directory.join("classes"))?;
@@ -120,7 +120,7 @@ impl Shared {
         let (ifindex, _) = pins::look_up(name)?;
         let socket = Socket::open()?;
         if htb::root(&socket, ifindex)? != htb::Root::Ours {
-            let text = format!("the classes of {name} have been taken away: `router attach` it again");
+            let text = format!("the classes of {name} have been taken away: run `router attach` again");
             return Err(Refusal(text).into());
         }
         let capacity = config.link_rate_q16 as f64 / 65536.0;

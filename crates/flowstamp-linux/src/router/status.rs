@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         );
         if r.attached && r.split.as_ref().is_some_and(|s| !s.has_classes) {
             println!(
-                "{}: another root queueing discipline has taken the classes of --share htb away: `router attach` it again",
+                "{}: another root queueing discipline has removed the classes of --share htb: run `router attach` again",
                 r.interface
             );
         }
