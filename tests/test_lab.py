@@ -178,6 +178,11 @@ def test_compare_of_a_lab_refuses_in_a_line(capsys: pytest.CaptureFixture[str], 
     assert not (tmp_path / "out").exists()
 
 
+def test_a_lab_given_to_the_simulator_is_refused_with_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["run", str(LABS / "pages.toml")]) == 2
+    assert "is a lab's file, with a table [path]; use flowstamp lab run" in capsys.readouterr().err
+
+
 @pytest.mark.long
 @pytest.mark.kernel
 @pytest.mark.skipif(bool(_why_not()), reason=_why_not())

@@ -46,7 +46,7 @@ def show_progress(how: str) -> None:
 
 
 def load(path: Path, sets: Sequence[str] | None) -> Scenario:
-    """Loads a scenario file with the overrides of `--set`. Raises `UsageError` if one is not KEY=VALUE."""
+    """Loads a scenario file with the overrides of `--set`. Raises `UsageError` if one is not KEY=VALUE, or for a lab."""
     from dataclasses import replace
 
     from flowstamp import scenario
@@ -57,7 +57,10 @@ def load(path: Path, sets: Sequence[str] | None) -> Scenario:
         if not equals or not key:
             raise UsageError(f'--set: "{text}" is not KEY=VALUE; write for example dumbbell.rate=90Mbps')
         pairs.append((key.strip(), value.strip()))
-    return replace(scenario.load(path), overrides=tuple(pairs))
+    loaded = scenario.load(path)
+    if "path" in loaded.tree:
+        raise UsageError(f"{path}: is a lab's file, with a table [path]; use flowstamp lab run, or flowstamp compare")
+    return replace(loaded, overrides=tuple(pairs))
 
 
 def check_out(out: Path | None) -> None:
