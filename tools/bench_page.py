@@ -105,8 +105,8 @@ def page(
     """The whole page."""
     return f"""# Performance
 
-This page tells how long a simulation takes and how much memory it needs. One packet over one link costs 30 to 80 ns of
-CPU time. [How the engine is fast](explanation/engine.md) explains why.
+This page tells how long a simulation takes, how much memory it needs, and what the kernel's router costs.
+One packet over one link costs 30 to 80 ns of CPU time. [How the engine is fast](explanation/engine.md) explains why.
 
 All numbers come from one run of `tools/bench.py --all`
 at commit {commit} on {time.strftime("%Y-%m-%d")}. The machine: {engine.machine()}.

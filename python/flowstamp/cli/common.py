@@ -46,7 +46,7 @@ def show_progress(how: str) -> None:
 
 
 def load(path: Path, sets: Sequence[str] | None) -> Scenario:
-    """Loads a scenario file with the overrides of `--set`. Raises `UsageError` if one is not KEY=VALUE, or for a lab."""
+    """Loads a scenario file with the overrides of `--set`. Raises `UsageError` for a wrong one, or a lab."""
     from dataclasses import replace
 
     from flowstamp import scenario
