@@ -251,7 +251,7 @@ def changed(tmp_path: Path, *changes: tuple[str, str]) -> Path:
         ('tolerance = "10%"', 'tolerance = "some"', 'tolerance = "some"'),
         ('expected = "== 1"', 'expected = "about 1"', 'expected = "about 1"'),
         ('y = "flow_mbps"', 'y = "flow_kbps"', 'y = "flow_kbps": expected one of'),
-        ("[draw]", "[draw]\ncolour = 1", "draw.colour = 1: expected no such key"),
+        ("[draw]", "[draw]\ncolour = 1", "draw.colour = 1: expected one of the keys"),
         ("[draw]", "[draw]\nxlim = [1, 2, 3]", "draw.xlim = [1, 2, 3]: expected the least"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_trajectory_settles_where_theory_has_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"law": "bic"}, 'law "bic" has no model here; it must be one of xcp, rcp'),
+        ({"law": "bic"}, 'law "bic" has no stability model; it must be one of xcp, rcp'),
         ({"law": "vcp"}, "one of xcp, rcp; VCP's model is in Python: flowstamp.stability_network.network"),
         ({"law": "vcp-exact"}, "one of xcp, rcp; VCP's model is in Python: flowstamp.stability_network.network"),
         ({"law": "xcp-b"}, "one of xcp, rcp; the loop of xcp-b equals that of xcp near equilibrium"),
@@ -285,7 +285,7 @@ def test_runs_hints_and_verdicts_agree(flowstamp: Command, tmp_path: Path) -> No
 @pytest.mark.long
 def test_scenarios_that_have_no_loop_are_refused(flowstamp: Command, tmp_path: Path) -> None:
     for router, rtt, told in (
-        ('"xcp"', "0ms", "s.toml: no flow that obeys its routers has an RTT above 0; say --rtt"),
+        ('"xcp"', "0ms", "s.toml: no flow that obeys its routers has an RTT above 0; set one, such as --rtt"),
         ('{ law = "rcp", beta = 0 }', "40ms", "s.toml: router of bottleneck: beta is 0; it must be a number above 0"),
         ('"xcp-b"', "40ms", "those are xcp, rcp; the loop of xcp-b equals that of xcp near equilibrium"),
     ):
@@ -357,7 +357,7 @@ def test_rtts_that_hardly_differ_settle_as_one() -> None:
     [
         ({"rtt": ["40ms", "80ms"], "flows": [1]}, "flows has 1 numbers; it must have 2, one for each rtt"),
         ({"rtt": ["40ms", "80ms"], "flows": [1, 0]}, "flows has 0; each must be 1 or more"),
-        ({"rtt": []}, "rtt is empty; it must have one time at least"),
+        ({"rtt": []}, "rtt is empty; give at least one time"),
         ({"rtt": [f"{n}ms" for n in range(1, 40)]}, "rtt has 39 values; it must have 1 to 32"),
         (
             {"rtt": ["1ms", "5s"]},
@@ -436,7 +436,7 @@ def test_maps_and_portraits_are_drawn() -> None:
     assert len(paths) == 6
     for path in paths:
         assert path[-1] == pytest.approx([1.0, 0.0], abs=0.01)
-    with pytest.raises(TheoryError, match=r"^starts is empty; it must"):
+    with pytest.raises(TheoryError, match=r"^starts is empty; give"):
         stability.phase_portrait(0.5, 0.5, starts=[])
 
 
@@ -459,7 +459,7 @@ def test_packets_are_asked_too() -> None:
     counts = found.counts
     assert (counts["points"], counts["runs"]) == (9, 9)
     assert sum(counts[name] for name in counts if name not in ("points", "runs")) == 9
-    with pytest.raises(TheoryError, match=r"^points is 1 and seeds 1; they must be 2 and 1"):
+    with pytest.raises(TheoryError, match=r"^points is 1 and seeds 1; they must be at least 2 and 1"):
         stability.of("xcp").check_by_simulation(points=1)
 
 

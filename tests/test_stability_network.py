@@ -129,7 +129,7 @@ def test_rcps_packets_rest_where_the_model_does() -> None:
 @pytest.mark.parametrize(
     ("law", "links", "routes", "parameters", "message"),
     [
-        ("cubic", LINKS, ROUTES, {}, 'law "cubic" has no model here; it must be one of xcp, rcp, vcp'),
+        ("cubic", LINKS, ROUTES, {}, 'law "cubic" has no stability model; it must be one of xcp, rcp, vcp'),
         ("rcp", LINKS, ROUTES, {"gamma": 0.1}, "rcp has no parameter gamma; it has alpha, beta"),
         ("xcp", LINKS, ROUTES, {"gamma": 2.0}, "gamma is 2.0; it must be from 0 to 1"),
         ("xcp", LINKS, ROUTES, {"alpha": "much"}, 'alpha is "much"; it must be a number'),

@@ -215,7 +215,7 @@ def _processes(jobs: Sequence[Job], took: _Took, processes: int | None, memory: 
             tries = TRIES if len(left) < before else tries - 1
             if not tries:
                 raise ExecutorError(
-                    "executor: processes end before their runs do; is memory short? Fewer threads need less."
+                    "executor: the processes end before their runs. If memory is short, use fewer threads."
                     ' A script must start processes under if __name__ == "__main__":'
                 ) from None
 
@@ -291,7 +291,7 @@ def _dask(address: str, jobs: Sequence[Job], took: _Took, memory: int | None, ta
     except (OSError, ValueError, TypeError) as error:
         raise ExecutorError(
             f"{where}: no scheduler answers there ({one_line(error) or type(error).__name__});"
-            " dask scheduler starts one and says its address"
+            " dask scheduler starts one and prints its address"
         ) from None
     with client:
         if not client.scheduler_info(n_workers=-1)["workers"]:
@@ -305,7 +305,7 @@ def _check_builds(client: Any, where: str) -> None:
         builds: Mapping[str, str] = client.run(engine)
     except Exception as error:  # client.run raises the worker's exception, of any type
         raise ExecutorError(
-            f"{where}: a worker has no such flowstamp; install {_flowstamp.__version__} there: {one_line(error)}"
+            f"{where}: a worker lacks this flowstamp; install {_flowstamp.__version__} there: {one_line(error)}"
         ) from None
     others = sorted(worker for worker, build in builds.items() if build != engine())
     if others:

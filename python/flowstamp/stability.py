@@ -472,11 +472,11 @@ def of(
         flows: number of flows with each RTT; default 1.
     """
     if law not in MODELS:
-        raise TheoryError(f'law "{law}" has no model here; it must be one of {", ".join(MODELS)}{_elsewhere(law)}')
+        raise TheoryError(f'law "{law}" has no stability model; it must be one of {", ".join(MODELS)}{_elsewhere(law)}')
     own_alpha, own_beta = _flowstamp.own_gains()[law]
     rtts = [_quantity("rtt", "time", each) for each in ([rtt] if isinstance(rtt, str) else rtt)]
     if not rtts:
-        raise TheoryError("rtt is empty; it must have one time at least")
+        raise TheoryError("rtt is empty; give at least one time")
     counts = [1] * len(rtts) if flows is None else list(flows)
     if len(counts) != len(rtts):
         raise TheoryError(f"flows has {len(counts)} numbers; it must have {len(rtts)}, one for each rtt")
@@ -542,6 +542,6 @@ def of_scenario(scenario: Scenario, rtt: str | Sequence[str] | None = None) -> l
         )
     if not found:
         raise TheoryError(
-            f"{scenario.source}: no flow that obeys its routers has an RTT above 0; say --rtt, such as --rtt 80ms"
+            f"{scenario.source}: no flow that obeys its routers has an RTT above 0; set one, such as --rtt 80ms"
         )
     return [replace(one, links=tuple(links)) for one, links in found.items()]

@@ -172,7 +172,7 @@ def check(
     `TheoryError` if `points` is below 2 or `seeds` below 1.
     """
     if points < 2 or seeds < 1:
-        raise TheoryError(f"points is {points} and seeds {seeds}; they must be 2 and 1 at least")
+        raise TheoryError(f"points is {points} and seeds {seeds}; they must be at least 2 and 1")
     gains = list(_grid(points))
     limit = executors.memory_here(executor, memory)
     jobs = [

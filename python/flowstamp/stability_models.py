@@ -65,11 +65,11 @@ def _checked(
 ) -> None:
     _finite(alphas=alphas, betas=betas, start=start, flows=flows, most=most)
     if (np.asarray(alphas) < 0).any() or (np.asarray(betas) < 0).any():
-        raise TheoryError("alphas and betas must be numbers from 0")
+        raise TheoryError("alphas and betas must be 0 or more")
     if np.shape(start) != (2,) or start[0] < -1.0 or start[1] < 0.0:
-        raise TheoryError(f"start is {start}; it must be a rate from -1 and a queue from 0")
+        raise TheoryError(f"start is {start}; the rate must be -1 or more, and the queue 0 or more")
     if flows < 1.0 or most <= 0.0:
-        raise TheoryError(f"flows is {flows} and most is {most}; they must be from 1, and above 0")
+        raise TheoryError(f"flows is {flows} and most is {most}; flows must be 1 or more, and most above 0")
     room = np.asarray(buffer, np.float64)
     if not ((room > 0.0) & (room >= start[1])).all():
         raise TheoryError(f"buffer is {buffer!r}; it must be above 0, and hold the queue of the start, {start[1]:g}")
@@ -213,7 +213,7 @@ def phase_portrait(
     from flowstamp import stability_plots
 
     if len(starts) == 0:
-        raise TheoryError("starts is empty; it must have one start at least")
+        raise TheoryError("starts is empty; give at least one start")
     _finite(rtts=rtts)
     times = np.linspace(0.0, rtts, max(2, math.ceil(32.0 * rtts)))
     paths = [trajectory(alpha, beta, times, model=model, start=start, flows=flows) for start in starts]
@@ -239,7 +239,7 @@ def settling_map(
 
     a, b = (np.asarray(values, np.float64).ravel() for values in (alphas, betas))
     if len(a) < 2 or len(b) < 2:
-        raise TheoryError("a map needs two alphas and two betas at least")
+        raise TheoryError("a map needs at least two alphas and two betas")
     times = settling_time(a[None, :], b[:, None], model=model, start=start, flows=flows, most=most)
     return stability_plots.settling(a, b, times, _border(0.0, [(1.0, 1.0)], a, b), point)
 

@@ -279,7 +279,7 @@ def network(law: str, links: Mapping[str, str], routes: Sequence[Route], **param
         parameters: replace the law's defaults (`PARAMETERS`).
     """
     if law not in PARAMETERS:
-        raise TheoryError(f'law "{law}" has no model here; it must be one of {", ".join(PARAMETERS)}')
+        raise TheoryError(f'law "{law}" has no stability model; it must be one of {", ".join(PARAMETERS)}')
     own = PARAMETERS[law]
     for name in parameters:
         if name not in own:

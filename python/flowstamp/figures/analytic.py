@@ -58,7 +58,7 @@ class Curve:
         known = ("capacity", "rtt", "sizes", "discipline", "flows_per_s", "blocking")
         for key in table:
             if key not in known:
-                raise TableError(key, f"no such key here, but one of {', '.join(known)}")
+                raise TableError(key, f"one of the keys {', '.join(known)}")
         for key in ("capacity", "rtt"):
             if not isinstance(table.get(key), str):
                 raise TableError(key, "a text with its unit")

@@ -131,4 +131,4 @@ class Keys:
         """Raises `TableError` for a key that was not read."""
         for key in self.table:
             if key not in self.taken:
-                raise TableError(key, f"no such key here, but one of {', '.join(sorted(self.taken))}")
+                raise TableError(key, f"one of the keys {', '.join(sorted(self.taken))}")

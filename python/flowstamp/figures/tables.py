@@ -95,7 +95,7 @@ def _wrong(error: msgspec.ValidationError, value: Any, kind: Any) -> TableError:
         fields = {f.encode_name: f for f in msgspec.structs.fields(own) if f.encode_name[0] != "$"}
         for key in value:
             if key[:1] != "$" and key not in fields:
-                return TableError((*way, key), f"no such key here, but one of {', '.join(sorted(fields))}")
+                return TableError((*way, key), f"one of the keys {', '.join(sorted(fields))}")
         key = next(key for key, field in fields.items() if field.required and key not in value)
         return TableError((*way, key), _expected(fields[key].type, key))
     return TableError(way, _expected(kind, str(way[-1])))
