@@ -35,7 +35,7 @@ export const LESSONS: Record<string, Lesson> = {
     scenes: [
       {
         title: "One flow, one link",
-        text: "One TCP flow has a link of 20 Mb/s to itself. Nobody tells the sender this rate: it has to find out.",
+        text: "One TCP flow has a link of 20 Mb/s to itself. The first run is TCP Reno with selective acks (SACK), and the second is CUBIC. Nobody tells a sender the rate of the link: it has to find out.",
         question: "The link is full after a few seconds. Why do both queues keep growing?",
         answer:
           "A TCP sender raises its window until a packet is lost, and none is lost before the buffer of 250 kB is full. The throughput has long been 19.2 Mb/s. More packets in flight only wait longer: the round-trip time is above 100 ms instead of 40 ms.",
@@ -60,7 +60,7 @@ export const LESSONS: Record<string, Lesson> = {
         text: "At 10 s the buffer becomes four times as large: 1000 kB instead of 250 kB. The rate of the link stays at 20 Mb/s.",
         question: "What does CUBIC gain from the larger buffer?",
         answer:
-          "Only delay. The link was full before, and the throughput stays at 19.2 Mb/s. CUBIC fills the new buffer as well, and the round-trip time rises from 116 ms to 360 ms. This is called bufferbloat. XCP leaves either buffer empty.",
+          "Only delay. The link was full before, and the throughput stays at 19.2 Mb/s. CUBIC fills the new buffer as well, and the round-trip time rises from 116 ms to 360 ms. This is called bufferbloat. XCP keeps either buffer almost empty.",
         id: "five",
         names: ["cubic", "xcp"],
         settings: { rate: 20, flows: 1 },
@@ -79,7 +79,7 @@ export const LESSONS: Record<string, Lesson> = {
       },
       {
         title: "An earlier signal",
-        text: "Both sides run CUBIC. On one side, CoDel begins to drop packets when each of them has waited for more than 5 ms over 100 ms.",
+        text: "Both sides run CUBIC. On one side, CoDel begins to drop packets when every packet of the last 100 ms has waited for more than 5 ms.",
         question: "CoDel drops packets long before the buffer is full. What is gained?",
         answer:
           "Delay. A loss is the only signal that CUBIC understands, and CoDel sends it early. Both sides carry 19 Mb/s at 20 s, but the mean queue is 7 kB instead of 225 kB, and the round-trip time is 43 ms instead of 130 ms.",
@@ -144,7 +144,7 @@ export const LESSONS: Record<string, Lesson> = {
         text: "The four flows have round-trip times of 30, 60, 120 and 240 ms. They start together.",
         question: "Flow 4 has eight times the round-trip time of flow 1. Does it get an eighth?",
         answer:
-          "With XCP it gets an equal share: every flow has 12 Mb/s. Each packet carries its sender's window and round-trip time, so the router can compute a change of the rate. SACK adds one packet to its window in each round trip, so the near flow grows faster: flow 1 has 31.7 Mb/s and flow 4 has 1.9.",
+          "With XCP it gets an equal share: every flow has 12 Mb/s. Each packet carries its sender's window and round-trip time, so the router can compute a change of the rate. TCP with SACK adds one packet to its window in each round trip, so the near flow grows faster: flow 1 has 31.7 Mb/s and flow 4 has 1.9.",
         id: "rtts",
         names: ["xcp", "sack"],
         speed: 4,
@@ -180,7 +180,7 @@ export const LESSONS: Record<string, Lesson> = {
         text: "Five flows share 50 Mb/s. At 14 s the rate falls to 12 Mb/s.",
         question: "How many packets does each side lose, and how long does the queue last?",
         answer:
-          "XCP loses no packet. Its queue jumps to 192 kB, because feedback takes a round trip to arrive. Two seconds later the queue is almost empty. SACK's queue was long before the rate fell, so SACK loses 180 packets. Four seconds later its mean queue is still 212 kB.",
+          "XCP loses no packet. Its queue jumps to 192 kB, because feedback takes a round trip to arrive. Two seconds later the queue is almost empty. SACK's queue was already long when the rate fell, so SACK loses 180 packets. Four seconds later its mean queue is still 212 kB.",
         id: "five",
         names: ["xcp", "sack"],
         changes: [[14_000_000, "rate", 12]],
@@ -224,7 +224,7 @@ export const LESSONS: Record<string, Lesson> = {
         text: "An RCP router computes one rate and gives it to every flow. An XCP router computes a change for each packet. A second flow joins at 2 s.",
         question: "Which protocol gives the newcomer its share first?",
         answer:
-          "RCP. Flow 2 starts at the rate that flow 1 has, and the router lowers the rate for both. Over the third second the flows have 24.5 and 21.8 Mb/s with RCP, and 33.1 and 14.8 with XCP, where flow 2 grows step by step. RCP's price: for one round trip both flows send at the old rate, so its queue jumps to 244 kB and 37 packets are lost.",
+          "RCP. Flow 2 starts at the rate that flow 1 has, and the router lowers the rate for both. In the third second the flows have 24.5 and 21.8 Mb/s with RCP, and 33.1 and 14.8 with XCP, where flow 2 grows step by step. RCP's price: for one round trip both flows send at the old rate, so its queue jumps to 244 kB and 37 packets are lost.",
         id: "five",
         names: ["xcp", "rcp"],
         settings: { flows: 2 },

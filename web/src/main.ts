@@ -119,7 +119,7 @@ function applyWaiting(at_ms: number): void {
 
 function addFlow(): void {
   if (slots.free() === 0) {
-    note(`This run has had its ${SLOTS} flows. Restart it to add more.`);
+    note(`This run has used all its ${SLOTS} flows. Restart it to add more.`);
     return;
   }
   apply("flows", slots.live().length + 1);
@@ -128,7 +128,7 @@ function addFlow(): void {
 function addBurst(): void {
   const number = changes.filter(([, key]) => key === "burst").length + 1;
   if (number > MOST_BURSTS) {
-    note(`This run has had its ${MOST_BURSTS + 1} bursts. Restart it to add more.`);
+    note(`This run has used all its ${MOST_BURSTS + 1} bursts. Restart it to add more.`);
     return;
   }
   apply("burst", number);
@@ -243,9 +243,9 @@ function frame(at_ms: number): void {
   if (now_us >= stop_us) {
     stop_us = Number.POSITIVE_INFINITY;
     setPaused(true);
-    note(`The scene stops here, at ${now_us / 1e6} s. Continue lets it run on.`);
+    note(`The scene stops here, at ${now_us / 1e6} s. Press Continue to run on.`);
   }
-  if (now_us >= DURATION_US) note("The run is over. Restart it to go on.");
+  if (now_us >= DURATION_US) note("The run is over. Press Restart to begin again.");
 }
 
 function drawAll(): void {
