@@ -107,7 +107,7 @@ def router_report(measured: dict[str, Any]) -> str:
             row += " | | "
         of_machine = median_and_spread(machine[kind]) if busy <= router_cost.BUSY_MAX else "not measurable"
         lines.append(f"{row}{of_machine} |")
-    bench = "; ".join(f"{row['name']} {row['median_ns']:.0f}" for row in measured["bench"]["programs"])
+    bench = [f"| {row['name']} | {row['median_ns']:.0f} |" for row in measured["bench"]["programs"]]
     return "\n".join(
         [
             *lines,
@@ -118,6 +118,10 @@ def router_report(measured: dict[str, Any]) -> str:
             "the busy time in `/proc/stat`, less the load before the round, which was "
             f"{busy:.2f} of {os.cpu_count()} processors.",
             "",
-            f"The program alone (`flowstamp-linux router bench`, `BPF_PROG_RUN`), ns per packet: {bench}.",
+            "The program alone takes (`flowstamp-linux router bench`, `BPF_PROG_RUN`):",
+            "",
+            "| program, packet | ns per packet |",
+            "|---|---:|",
+            *bench,
         ]
     )
