@@ -58,6 +58,7 @@ def test_without_the_program_one_line_says_so(
 def test_help_needs_no_program(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.delenv("FLOWSTAMP_LINUX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     for option in ("--help", "-h"):

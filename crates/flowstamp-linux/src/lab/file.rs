@@ -716,7 +716,7 @@ mod tests {
             (
                 "name = \"a\"",
                 "name = \"a\"\nlaw = \"cubic\"\nhears = \"increases\"",
-                "hears: cubic tells no flow",
+                "hears: cubic gives flows no individual feedback",
             ),
         ] {
             let text = LAB.replace(from, to);
