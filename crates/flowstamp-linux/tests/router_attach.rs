@@ -136,7 +136,7 @@ fn killed_at_any_step_one_router_is_attached() {
         net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps", net.name));
         assert!(killed_before(attach(&net, "--law xcp --rate 200Mbps --share htb"), n));
         net.ok(&format!("detach out.1 --netns {}", net.name));
-        assert_eq!((net.tc("qdisc"), net.programs(), net.pinned()), (before.clone(), vec![], 0));
+        assert_eq!((net.tc("qdisc"), net.left(), net.pinned()), (before.clone(), vec![], 0));
     }
 }
 
@@ -157,7 +157,7 @@ fn killed_at_any_step_of_the_first_nothing_is_half_attached() {
         net.ok(&format!("attach out.1 --netns {} {new}", net.name));
         net.works(new);
         net.ok(&format!("detach out.1 --netns {}", net.name));
-        assert_eq!((net.tc("qdisc"), net.programs(), net.pinned()), (before.clone(), vec![], 0));
+        assert_eq!((net.tc("qdisc"), net.left(), net.pinned()), (before.clone(), vec![], 0));
     }
 }
 

@@ -45,7 +45,7 @@ fn attaches_once_counts_and_leaves_nothing() {
     assert_eq!(net.programs(), ["fs_gate", "fs_router", "fs_police"]);
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert!(!net.pins.join("router").exists());
-    assert_eq!(net.programs(), [""; 0]);
+    assert_eq!(net.left(), [""; 0]);
     net.ok(&format!("detach out.1 --netns {}", net.name));
 }
 
@@ -186,7 +186,7 @@ fn xcp_b_goes_by_the_queue_and_takes_no_rate() {
     net.refused(&format!("police out.1 --netns {}", net.name), "set the rate of a heavy flow with --least");
     net.ok(&format!("police out.1 --netns {} --least 10kbps", net.name));
     net.ok(&format!("detach out.1 --netns {}", net.name));
-    assert_eq!((net.tc("qdisc"), net.programs()), (before, vec![]));
+    assert_eq!((net.tc("qdisc"), net.left()), (before, vec![]));
     // On a medium of both directions what comes in counts, too.
     let came = |more: &str| {
         net.ok(&format!("{attach}{more}"));
@@ -238,7 +238,7 @@ fn refuses_what_it_cannot_do() {
         "rcp parameter `fairness` = 1.0 cannot be carried out by the kernel's law; leave it at 0.0",
     );
     net.refused(&format!("{on} rcp --rate 1Gbps --eta 0.9 --set eta=0.9"), "set only one of them");
-    net.refused(&format!("police out.1 --netns {}", net.name), "not a router");
+    net.refused(&format!("police out.1 --netns {}", net.name), "has no router");
     net.refused(&format!("{on} rcp --rate 1Gbps --metrics 192.0.2.1:1"), "--metrics 192.0.2.1:1");
     assert_eq!(net.pinned(), 0);
     // A bare number has no unit.
@@ -493,7 +493,7 @@ fn classes_are_made_kept_and_taken_away() {
     for class in ["9:9", "4653:9", "4654:1"] {
         net.refused(
             &format!("police out.1 --netns {} --class {class}", net.name),
-            "no htb with such a class",
+            "not an htb with such a class",
         );
     }
     net.ok(&format!("police out.1 --netns {} --class 4653:2", net.name));
@@ -573,7 +573,7 @@ fn the_split_outlives_its_daemon() {
         daemon.0.try_wait().expect("it ran")
     });
     assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
-    net.refused(&share, "not a router");
+    net.refused(&share, "has no router");
 }
 
 /// On a machine that has run for longer than `Time` can say, and than any sum with it.

@@ -125,7 +125,20 @@ impl Net {
         self.programs_at(libbpf_rs::libbpf_sys::BPF_TCX_EGRESS)
     }
 
-    /// Or at another hook.
+    /// The programs that stay at the egress after a detach. The kernel removes a link that is no longer pinned in a work
+    /// queue, so that it may still be there for a moment.
+    pub fn left(&self) -> Vec<String> {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        loop {
+            let found = self.programs();
+            if found.is_empty() || std::time::Instant::now() > deadline {
+                return found;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
+    /// The programs at another hook.
     pub fn programs_at(&self, hook: u32) -> Vec<String> {
         let ids = self.ids_at(hook);
         let all: Vec<_> = libbpf_rs::query::ProgInfoIter::default().collect();
