@@ -128,14 +128,13 @@ impl Net {
     /// The programs that stay at the egress after a detach. The kernel removes a link that is no longer pinned in a work
     /// queue, so that it may still be there for a moment.
     pub fn left(&self) -> Vec<String> {
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
-        loop {
-            let found = self.programs();
-            if found.is_empty() || std::time::Instant::now() > deadline {
-                return found;
+        for _ in 0..500 {
+            if self.programs().is_empty() {
+                return Vec::new();
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
+        self.programs()
     }
 
     /// The programs at another hook.
