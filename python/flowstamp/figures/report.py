@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from flowstamp.figures.catalogue import available, read
-from flowstamp.figures.command import shown_number, shown_values
+from flowstamp.figures.command import shown_values
 from flowstamp.figures.memory import Memory
 from flowstamp.figures.scores import PAPERS, Score, paper_of, scores
 from flowstamp.figures.spec import Claim, FigureSpec, Of
@@ -33,6 +33,30 @@ HEADS: Mapping[Of, str] = {
     "ours": "Ours: variants of the set-up, and what the paper does not say",
     "identity": "Identities: what arithmetic alone gives",
 }
+READING = (
+    "A value is the mean over the seeds, followed by the least and the largest value of a seed. Names such as "
+    "`xcp-no-drops` are other claims of the same figure, or of the figure named before them; the tables at the end of "
+    "the page have all names. The [glossary](../glossary.md) explains terms. *Start-up* is the part of a run that means "
+    "leave out (the warm-up). *Ack compression* is the bunching of acks that wait behind data in a queue, so that "
+    "senders answer with bursts. *The same flows* in ns-2 are flows with equal starts and sizes. "
+)
+"""What every page needs to be read."""
+WORDS = {
+    "XCP": "*Fast hosts* have links of ten times the bottleneck's capacity, where those of the main set-up have the "
+    "bottleneck's own, as in the authors' script. *The bound on increases* is a rule of the authors' code that the "
+    "paper does not state: in an interval, a router gives out at most what 0.6 of the buffer can hold. Where a buffer "
+    "counts packets, an ack takes a packet's place.",
+    "RCP": "*R* is the rate that a router offers, *C* the capacity, *u* the utilisation and *q* the queue. *AFCT* is "
+    "the average flow completion time, and *PS* is processor sharing, the thesis's ideal. *Sack* is the thesis's TCP. "
+    "*Other gains* are other values of alpha and beta. A *held* load is one where the arrivals of a run add up to the "
+    "load that the thesis states.",
+    "VCP": "*The equations alone* and the curve `paper` leave out the limits that the paper's text has lost. The other "
+    "curves of VCP have the constants of *the authors' code* in ns-2.",
+    "XCP-b": "A *cell* is a network of Wi-Fi stations around one access point. *Up* is from the stations, *down* is to "
+    "them.",
+    "PCP": "*T_c* is the control interval of the router.",
+}
+"""Terms of the set-ups of a paper's figures."""
 PROVISIONAL = "provisional"
 TABLE = "| figure | claim | expected | mean and band | verdict | seeds |\n|---|---|---|---|---|---|"
 
@@ -63,7 +87,8 @@ def row(figure: FigureSpec, verdict: Verdict) -> str:
     """Formats a claim as a row of `TABLE`."""
     status = verdict.status if verdict.status != "fails" else "**fails**"
     link = f"[{figure.id}](../gallery/{figure.id}.md)"
-    cells = [link, cell(verdict.claim.paper), expected(verdict.claim), shown_values(verdict), status, seeds(verdict)]
+    claim = f"{cell(verdict.claim.paper)} (`{verdict.claim.id}`)"
+    cells = [link, claim, expected(verdict.claim), shown_values(verdict), status, seeds(verdict)]
     return line(cells)
 
 
@@ -109,6 +134,7 @@ class Page:
             f"{f' ({self.score.but})' if self.score.but else ''}. [How claims are judged](../how-claims-are-judged.md) "
             f"says how results are counted, [the model's page](../models/{law.lower()}.md) describes the law."
         )
+        yield READING + WORDS.get(law, "")
         yield "## Headlines"
         for spec, several in self._by_figure(one for one in self.verdicts if one[1].claim.headline):
             yield from self._headlines(spec, several)
@@ -152,9 +178,11 @@ class Page:
             yield f"### {spec.id} differs: {plain(spec.title)}"
             shared: dict[str, list[str]] = {}
             for one in several:
-                told = f"*{plain(one.claim.paper)}*: {shown_number(one.measured)} for {expected(one.claim)}"
+                told = (
+                    f"*{plain(one.claim.paper)}* (`{one.claim.id}`): {shown_values(one)}, expected {expected(one.claim)}"
+                )
                 shared.setdefault(plain(one.claim.explanation or "No explanation yet."), []).append(told)
-            yield "\n".join(f"- {'; '.join(told)}. {why}" for why, told in shared.items())
+            yield "\n".join(f"- {'; '.join(told)}.<br>{why}" for why, told in shared.items())
 
 
 def pages() -> dict[str, str]:
