@@ -36,11 +36,11 @@ HEADS: Mapping[Of, str] = {
 READING = (
     "A value is the mean over the seeds, followed by the least and the largest value of a seed. Names such as "
     "`xcp-no-drops` are other claims of the same figure, or of the figure named before them; the tables at the end of "
-    "the page have all names. The [glossary](../glossary.md) explains terms. *Start-up* is the part of a run that means "
-    "leave out (the warm-up). *Ack compression* is the bunching of acks that wait behind data in a queue, so that "
+    "the page have all names. The [glossary](../glossary.md) explains terms. *Start-up* is the warm-up, "
+    "which is left out of means. *Ack compression* is the bunching of acks that wait behind data in a queue, so that "
     "senders answer with bursts. *The same flows* in ns-2 are flows with equal starts and sizes. "
 )
-"""What every page needs to be read."""
+"""The terms that every page uses."""
 WORDS = {
     "XCP": "*Fast hosts* have links of ten times the bottleneck's capacity, where those of the main set-up have the "
     "bottleneck's own, as in the authors' script. *The bound on increases* is a rule of the authors' code that the "
@@ -178,9 +178,8 @@ class Page:
             yield f"### {spec.id} differs: {plain(spec.title)}"
             shared: dict[str, list[str]] = {}
             for one in several:
-                told = (
-                    f"*{plain(one.claim.paper)}* (`{one.claim.id}`): {shown_values(one)}, expected {expected(one.claim)}"
-                )
+                claim = f"*{plain(one.claim.paper)}* (`{one.claim.id}`)"
+                told = f"{claim}: {shown_values(one)}, expected {expected(one.claim)}"
                 shared.setdefault(plain(one.claim.explanation or "No explanation yet."), []).append(told)
             yield "\n".join(f"- {'; '.join(told)}.<br>{why}" for why, told in shared.items())
 
