@@ -22,7 +22,17 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs/adding-a-law.md"
 WORKSPACE = (
     *("Cargo.toml", "Cargo.lock", ".cargo", "crates", "python", "figures", "docs", "tests", "pyproject.toml"),
-    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSES", "examples", "tools", "fuzz"),
+    *(
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "LICENSES",
+        "examples",
+        "tools",
+        "fuzz",
+    ),
 )
 # The tests that a new law can break, and those that a new figure can break.
 RUST_TESTS = ("golden", "engine", "defaults", "batches")
