@@ -38,7 +38,7 @@ READING = (
     "`xcp-no-drops` are other claims of the same figure, or of the figure named before them; the tables at the end of "
     "the page have all names. The [glossary](../glossary.md) explains terms. *Start-up* is the warm-up, "
     "which is left out of means. *Ack compression* is the bunching of acks that wait behind data in a queue, so that "
-    "senders answer with bursts. *The same flows* in ns-2 are flows with equal starts and sizes. "
+    "senders answer with bursts. *The same flows* in ns-2 have the same starts and sizes as ours. "
 )
 """The terms that every page uses."""
 WORDS = {
@@ -50,8 +50,8 @@ WORDS = {
     "the average flow completion time, and *PS* is processor sharing, the thesis's ideal. *Sack* is the thesis's TCP. "
     "*Other gains* are other values of alpha and beta. A *held* load is one where the arrivals of a run add up to the "
     "load that the thesis states.",
-    "VCP": "*The equations alone* and the curve `paper` leave out the limits that the paper's text has lost. The other "
-    "curves of VCP have the constants of *the authors' code* in ns-2.",
+    "VCP": "*The equations alone* and the curve `paper` are equations 6 and 8 without the two limiters, whose numbers "
+    "are missing from the text. The other curves of VCP have the constants of *the authors' code* in ns-2.",
     "XCP-b": "A *cell* is a network of Wi-Fi stations around one access point. *Up* is from the stations, *down* is to "
     "them.",
     "PCP": "*T_c* is the control interval of the router.",
