@@ -186,6 +186,9 @@ def laws() -> dict[str, list[str]]:
 def router_of(*, blind: bool = False) -> dict[str, str]:
     """Returns the default router law of each sender law, or "none". With `blind`, prefers one that does not need the capacity."""
 
+def dctcp_threshold(rate_bps: float, rtt_s: float) -> float:
+    """Returns the least marking threshold for DCTCP in bytes, for a link of a rate in bit/s and a round trip in s."""
+
 # Formulas, ideal servers, statistics. Rates are bits per second, times seconds, sizes bytes; series are native float64
 # buffers (array.tobytes(), numpy.frombuffer). All raise TheoryError.
 

@@ -375,7 +375,13 @@ def _marking(changed: Scenario, memory: str | None) -> Scenario:
         rtt_s = max(group["path_rtt_s"] for group in built.groups.values())
         packet = _flowstamp.quantity("size", tree["packet"])
         steps = {
-            name: math.ceil(max(link["rate_bps"] * rtt_s / 56, min(20 * packet, link["buffer_bytes"] / 5)) / packet)
+            name: math.ceil(
+                max(
+                    _flowstamp.dctcp_threshold(link["rate_bps"], rtt_s),
+                    min(20 * packet, link["buffer_bytes"] / 5),
+                )
+                / packet
+            )
             for name, link in built.links.items()
         }
         least = min(steps.values(), default=20)

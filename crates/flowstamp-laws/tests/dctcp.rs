@@ -2,10 +2,10 @@
 
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::sender::{Ack, Congestion, Echo, FlowView, Recovery, SenderLaw};
-use flowstamp_laws::tcp::dctcp::{Dctcp, Params};
+use flowstamp_laws::tcp::dctcp::{Dctcp, Params, least_threshold};
 use flowstamp_laws::tcp::{Sack, reno};
 use flowstamp_laws::transport::{Agreed, Params as Transport};
-use flowstamp_laws::{Ratio, Stamp, Time};
+use flowstamp_laws::{Rate, Ratio, Stamp, Time};
 use proptest::prelude::*;
 
 const FLOW: FlowView = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
@@ -37,6 +37,13 @@ impl Acked {
     fn alpha(&self) -> f64 {
         self.law.growth().alpha()
     }
+}
+
+/// 2010 eq. 13, K > C RTT / 7: 10 Gb/s and 98 us have 122,500 bytes on the way, and a seventh of them is 17,500.
+#[test]
+fn the_threshold_is_a_seventh_of_the_bandwidth_delay_product() {
+    let threshold = least_threshold(Rate::from_bps(1e10), Time::from_micros(98));
+    assert!((threshold - 17_500.0).abs() < 1e-6, "{threshold}");
 }
 
 #[test]

@@ -16,6 +16,8 @@ mod theory;
 mod wait;
 
 use flowstamp_laws::registry;
+use flowstamp_laws::tcp::dctcp;
+use flowstamp_laws::units::{Rate, Time};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -74,6 +76,12 @@ fn router_of(blind: bool) -> BTreeMap<&'static str, &'static str> {
     registry::SenderSpec::all().iter().map(of).collect()
 }
 
+/// The least marking threshold for DCTCP in bytes, for a link of a rate in bit/s and a round trip in seconds.
+#[pyfunction]
+fn dctcp_threshold(rate_bps: f64, rtt_s: f64) -> f64 {
+    dctcp::least_threshold(Rate::from_bps(rate_bps), Time::from_secs_f64(rtt_s))
+}
+
 #[pymodule]
 mod _flowstamp {
     use super::PyResult;
@@ -110,7 +118,9 @@ mod _flowstamp {
         round_trips, serve,
     };
     #[pymodule_export]
-    use super::{OutputError, ScenarioError, dissector_lua, laws, router_of, scenario_schema};
+    use super::{
+        OutputError, ScenarioError, dctcp_threshold, dissector_lua, laws, router_of, scenario_schema,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from flowstamp.fairness import jain
 from flowstamp.figures import appendix_f, fct
 from flowstamp.names import spelled
 
@@ -188,9 +189,8 @@ def _count(values: Floats) -> float:
 
 
 def _jain(shares: Floats) -> float:
-    shares = np.asarray(shares, np.float64)
-    squares = float(np.sum(shares**2))
-    return float(np.sum(shares)) ** 2 / (shares.size * squares) if squares > 0 else math.nan
+    index = jain(np.asarray(shares, np.float64))
+    return math.nan if index is None else index
 
 
 def _least(*values: Any) -> float:

@@ -23,7 +23,7 @@
 
 use super::window::{Growth, Window, window_params};
 use crate::sender::{Ack, Echo, FlowView, SenderTraits};
-use crate::units::{Ratio, Time};
+use crate::units::{Rate, Ratio, Time};
 use crate::{Refused, within};
 
 window_params! {
@@ -36,6 +36,13 @@ window_params! {
         /// Whether packets carry the L4S identifier ECT(1) (RFC 9331), for switches with a queue for L4S.
         pub l4s: bool = false, // RFC 8257 section 3: ECT, as RFC 3168 has it
     }
+}
+
+/// Returns the least `K` in bytes that keeps a link of this rate used: a seventh of the bandwidth-delay product
+/// (2010 eq. 13).
+#[must_use]
+pub fn least_threshold(rate: Rate, rtt: Time) -> f64 {
+    rate.bytes_per_sec() * rtt.as_secs_f64() / 7.0
 }
 
 /// Data Center TCP: TCP's growth with a decrease by the share of marks.
