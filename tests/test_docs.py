@@ -21,6 +21,8 @@ import pytest
 
 import flowstamp as fs
 from flowstamp.figures import available
+from flowstamp.figures.claims import FUNCTIONS
+from flowstamp.figures.command import cli_figure
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -81,6 +83,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (tmp_path / block.caption).write_text(block.text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_the_smallest_figure_runs(tmp_path: Path) -> None:
+    (tmp_path / "first.toml").write_text((DOCS / "smallest-figure.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    assert cli_figure(["first"], directory=tmp_path, out=tmp_path / "out") == 0
+    assert (tmp_path / "out/first.png").exists()
+
+
+def test_the_references_of_figures_have_every_function() -> None:
+    pages = "".join((DOCS / page).read_text(encoding="utf-8") for page in ("figures.md", "reference/figure-curves.md"))
+    assert not [name for name in FUNCTIONS if not re.search(rf"`{name}[`(]", pages)]
 
 
 @pytest.mark.parametrize("block", of("toml"), ids=str)

@@ -3,7 +3,7 @@
 
 An expression has Python's syntax, but only these elements: numbers, runs and their measures, `x`, comparisons that
 select points (`xcp.drops[x <= 800]`), and the functions below. Reading a file rejects everything else.
-`docs/figures.md` documents the language.
+`docs/figures.md` documents the language, and `docs/reference/figure-curves.md` the functions of computed curves.
 """
 
 from __future__ import annotations
