@@ -374,14 +374,16 @@ FS_LAW struct fs_xcp_closed fs_xcp_close(const struct fs_xcp_params *p, struct f
 }
 
 /*
- * Hands out to the next interval's packets: F = rise - fall, both below 2^62, and the shuffled traffic.
+ * Hands out to the next interval's packets: F = rise - fall, both below 2^62, and the shuffled traffic. With
+ * `shuffle_rest` it shuffles only what F leaves of gamma y.
  *
  * Error against shares.rs, u = 2^-29:
  *   pools: twice that of F, and 2^-15 bytes/s and 3 u gamma y
  *   gains: 2^-22 of themselves, and the pools' relative errors
  */
 FS_LAW void fs_xcp_hand_out(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
-			    const struct fs_xcp_closed *closed, __u64 rise, __u64 fall)
+			    const struct fs_xcp_closed *closed, bool shuffle_rest, __u64 rise,
+			    __u64 fall)
 {
 	/*
 	 * shares.rs: with the cap, eqs. 2 and 9 count only packets with an X, because nothing can be taken from others.
@@ -392,15 +394,15 @@ FS_LAW void fs_xcp_hand_out(const struct fs_xcp_params *p, struct fs_xcp *s, con
 				    : closed->input_q16;
 	__u64 shuffled = fs_times(shuffled_of, p->gamma_q32), give, take; /* eq. 2 */
 
+	if (shuffle_rest)
+		shuffled -= fs_min(shuffled, rise >= fall ? rise - fall : fall - rise);
 	if (rise >= fall) {
 		rise -= fall;
-		shuffled -= fs_min(shuffled, rise);
 		give = shuffled + rise;
 		take = shuffled;
 		s->aggregate_q16 = rise;
 	} else {
 		fall -= rise;
-		shuffled -= fs_min(shuffled, fall);
 		give = shuffled;
 		take = shuffled + fall;
 		s->aggregate_q16 = -(__s64)fall;
@@ -432,7 +434,7 @@ FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const
 	rise = input < p->capacity_q16 ? spare : 0;
 	/* Half of the unsigned range, because the following values are signed. */
 	fall = fs_min(drain, 1ULL << 61) + fs_min(input < p->capacity_q16 ? 0 : spare, 1ULL << 61);
-	fs_xcp_hand_out(p, s, sums, &closed, rise, fall);
+	fs_xcp_hand_out(p, s, sums, &closed, true, rise, fall);
 }
 
 /* The control interval that follows. Exact to a ns. */

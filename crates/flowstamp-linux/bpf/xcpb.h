@@ -8,6 +8,7 @@
  *   F = chi Qmax / d                                                         eq. 7              it is under-used:
  *       lambda < tau kappa,   lambda = w q + (1 - w) lambda                  eqs. 10 to 12
  *       or n intervals in a row without a queue                              eq. 9
+ *   S = gamma y                                                              eq. 2              shuffled traffic
  *
  * Names carry the unit: _q16 and _q24 have that many fraction bits. "units" are packets or bytes, the unit of kappa.
  * Valid for queues below 4 GiB.
@@ -36,6 +37,8 @@ struct fs_xcp_b_params {
 	__u64 weight_q32;
 	__u64 rest_q32;
 	__u64 border_q24;
+	/* Shuffles max(0, gamma y - |F|), as XCP. */
+	__u64 shuffle_rest;
 };
 
 /* Sums over one interval, in addition to XCP's. */
@@ -129,7 +132,7 @@ FS_LAW void fs_xcp_b_decide(const struct fs_xcp_params *x, const struct fs_xcp_b
 	b->persistent_frames = frames;
 	s->min_queue_bytes = queue_bytes;
 	b->min_frames = queue_frames;
-	fs_xcp_hand_out(x, s, sums, &closed, rise, fall);
+	fs_xcp_hand_out(x, s, sums, &closed, p->shuffle_rest, rise, fall);
 }
 
 #endif

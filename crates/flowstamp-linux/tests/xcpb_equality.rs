@@ -13,6 +13,7 @@ use flowstamp_laws::router::{LinkView, PacketIn, RouterLaw, RouterView};
 use flowstamp_laws::units::QueueLength;
 use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::xcp::blind::{Detection, Params, Router};
+use flowstamp_laws::xcp::shares::Shuffle;
 use flowstamp_laws::{Bytes, Stamp, Time};
 use proptest::prelude::*;
 
@@ -26,6 +27,7 @@ struct XcpBParams {
     weight_q32: u64,
     rest_q32: u64,
     border_q24: u64,
+    shuffle_rest: u64,
 }
 
 #[repr(C)]
@@ -137,7 +139,12 @@ fn case() -> impl Strategy<Value = Case> {
         1 => Just((Detection::Counter, None, None)),
     ];
     let parts = (
-        (gain(), gain(), (0u64..=1 << 32).prop_map(|v| v as f64 / 4_294_967_296.0)),
+        (
+            gain(),
+            gain(),
+            (0u64..=1 << 32).prop_map(|v| v as f64 / 4_294_967_296.0),
+            prop_oneof![Just(Shuffle::Full), Just(Shuffle::Rest)],
+        ),
         kappa,
         detection,
         1.0..9.0,
@@ -149,7 +156,7 @@ fn case() -> impl Strategy<Value = Case> {
     parts
         .prop_map(
             |(
-                (alpha, beta, gamma),
+                (alpha, beta, gamma, shuffle),
                 kappa,
                 (detection, weight, tau),
                 n,
@@ -162,6 +169,7 @@ fn case() -> impl Strategy<Value = Case> {
                     alpha,
                     beta,
                     gamma,
+                    shuffle,
                     kappa,
                     q_max: None,
                     chi,
@@ -207,6 +215,7 @@ fn in_c(case: &Case) -> (XcpParams, XcpBParams, Xcp, XcpB) {
         weight_q32,
         rest_q32: (1 << 32) - weight_q32,
         border_q24: (law.tau() * kappa * 16_777_216.0).ceil() as u64,
+        shuffle_rest: u64::from(law.shuffle == Shuffle::Rest),
     };
     let s =
         Xcp { avg_rtt_q8: law.initial_interval.map_or(0, |time| time.as_ps() / 1000) << 8, ..Xcp::default() };

@@ -11,7 +11,8 @@
 use super::delay::{Past, System};
 use super::models::Queue;
 use flowstamp_laws::rcp;
-use flowstamp_laws::xcp::{router::aggregate_feedback, shares::pools};
+use flowstamp_laws::xcp::router::aggregate_feedback;
+use flowstamp_laws::xcp::shares::{Shuffle, pools};
 
 /// Capacities, routes and delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -173,7 +174,7 @@ impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
         let d = self.rtts[link];
         let aggregate =
             aggregate_feedback(self.alpha, self.beta, self.paths.capacities[link] - arriving, queue, d);
-        let [give, take] = pools(aggregate, self.shuffle, arriving);
+        let [give, take] = pools(aggregate, self.shuffle, arriving, Shuffle::Rest);
         let taken = if arriving > 0.0 { rate / arriving * take } else { 0.0 };
         (give / self.counts[link] - taken) / d
     }

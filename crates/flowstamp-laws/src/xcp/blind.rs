@@ -1,12 +1,13 @@
 //! XCP-b: an XCP router for links of unknown capacity. It controls by how fast its queue grows.
 //!
-//! Abrantes and Ricardo 2006, section 3. The fairness controller is XCP's own ([`super::shares`]). In every control
-//! interval of `d` seconds, the average RTT, the aggregate feedback in bytes/s is
+//! Abrantes and Ricardo 2006, section 3. The fairness controller is XCP's own ([`super::shares`]), except that it
+//! shuffles more. In every control interval of `d` seconds, the average RTT, the aggregate feedback in bytes/s is
 //!
 //! ```text
 //!   F = -alpha dq / d - beta (q - kappa) / d             eqs. 6 and 9      the link is busy
 //!   F = chi Qmax / d                                     eq. 7             it is under-used
 //!   F = -alpha dq s / d - beta (q - kappa) s / d         eq. 13            q, kappa in packets, of mean size s
+//!   S = gamma y                                          eq. 2             shuffled traffic
 //! ```
 //!
 //! `q` is the persistent queue: the least queue in the control interval. `dq` is its growth since the interval
@@ -45,7 +46,7 @@
 //! 6. The paper has a `beta` of 0.2263, Katabi 2002 of 0.226 / 0.2263 / `chi` follows from it.
 
 use super::header::Encoding;
-use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight};
+use super::shares::{Intervals, MAX_RTT, Shares, Shuffle, check_max_weight};
 use crate::negotiation;
 use crate::queue::Limit;
 use crate::router::{Gains, LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView};
@@ -74,6 +75,9 @@ crate::params! {
         pub beta: f64 = 0.2263, // Abrantes 2006, section 2.1: deviation 6
         /// Share of the traffic that is shuffled every average RTT.
         pub gamma: f64 = 0.1, // Abrantes 2006, section 2.1
+        /// How much of that share is shuffled while the aggregate feedback moves traffic too: all of it (`full`), or
+        /// what the feedback leaves of it (`rest`), as in XCP.
+        pub shuffle: Shuffle = Shuffle::Full, // Abrantes 2006, eq. 2
         /// Length of the queue at equilibrium, above 0, in packets (`3pkt`) or in bytes (`4kB`). The whole law then
         /// counts in that unit. Use twice as much for twice as many stations.
         pub kappa: QueueLength = QueueLength::Packets(3.0), // Abrantes 2006, section 4.2.1
@@ -224,7 +228,7 @@ impl<E: Encoding> Router<E> {
         let aggregate = if self.under_used { most } else { by_speed.min(most) }; // deviation 1
         (self.persistent_bytes, self.persistent_packets) = (bytes, packets);
         (self.min_bytes, self.min_packets) = (link.queue_bytes, link.queue_packets);
-        self.shares.hand_out(closed, aggregate, p.gamma);
+        self.shares.hand_out(closed, aggregate, p.gamma, p.shuffle);
     }
 }
 

@@ -63,7 +63,7 @@
 //!     together from overflowing a small buffer.
 
 use super::header::Encoding;
-use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight};
+use super::shares::{Intervals, MAX_RTT, Shares, Shuffle, check_max_weight};
 use crate::negotiation;
 use crate::queue::Limit;
 use crate::router::{
@@ -167,7 +167,7 @@ impl<E: Encoding> Router<E> {
         let closed = self.shares.close(&p.intervals());
         let spare = self.capacity - closed.input_rate;
         let aggregate = aggregate_feedback(p.alpha, p.beta, spare, self.persistent_queue, closed.delay);
-        self.shares.hand_out(closed, aggregate, p.gamma);
+        self.shares.hand_out(closed, aggregate, p.gamma, Shuffle::Rest);
         if let Some(share) = p.max_fill {
             self.shares.give_at_most(self.room(share, link) / self.shares.interval_s());
         }

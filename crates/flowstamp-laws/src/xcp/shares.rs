@@ -27,6 +27,8 @@ use crate::stamp::Stamp;
 use crate::units::Time;
 use crate::{Refused, within};
 use core::marker::PhantomData;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Interval at which a law that knows no RTT checks for one (deviation 8).
 const UNKNOWN: Time = Time::from_millis(1);
@@ -62,12 +64,26 @@ pub(super) fn check_max_weight(max_weight: Option<f64>) -> Result<(), Refused> {
     max_weight.map_or(Ok(()), |c| within("max_weight", c, 1.0, 1e6))
 }
 
+/// How much traffic an interval shuffles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Shuffle {
+    /// `gamma y`, whatever the aggregate feedback (Abrantes 2006, eq. 2).
+    #[default]
+    Full,
+    /// `max(0, gamma y - |F|)`: what the aggregate feedback does not move already (Katabi 2002, eq. 2).
+    Rest,
+}
+
 /// Positive and negative pool of an interval, bytes/s: their difference is `aggregate`, and both include the shuffled
 /// traffic of eq. 2.
 #[inline]
 #[must_use]
-pub fn pools(aggregate: f64, gamma: f64, input_rate: f64) -> [f64; 2] {
-    let shuffled = (gamma * input_rate - aggregate.abs()).max(0.0); // eq. 2
+pub fn pools(aggregate: f64, gamma: f64, input_rate: f64, shuffle: Shuffle) -> [f64; 2] {
+    let shuffled = match shuffle {
+        Shuffle::Full => gamma * input_rate,
+        Shuffle::Rest => (gamma * input_rate - aggregate.abs()).max(0.0),
+    };
     [shuffled + aggregate.max(0.0), shuffled + (-aggregate).max(0.0)]
 }
 
@@ -236,9 +252,9 @@ impl<E: Encoding> Shares<E> {
 
     /// Begins the next interval, whose packets shall change the throughput by `aggregate`, bytes/s, and shuffle
     /// traffic.
-    pub fn hand_out(&mut self, closed: Closed, aggregate: f64, gamma: f64) {
+    pub fn hand_out(&mut self, closed: Closed, aggregate: f64, gamma: f64, shuffle: Shuffle) {
         let shuffled_of = closed.input_rate.min(closed.taken_from / self.interval);
-        let [give, take] = pools(aggregate, gamma, shuffled_of);
+        let [give, take] = pools(aggregate, gamma, shuffled_of, shuffle);
         if self.sum_x > 0.0 && closed.was_known {
             self.xi_pos = give / self.sum_x; // eq. 6
             self.xi_neg = take / closed.taken_from; // eq. 9

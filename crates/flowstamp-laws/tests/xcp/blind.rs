@@ -5,6 +5,7 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
 use flowstamp_laws::units::{Bytes, QueueLength, Rate, Time};
 use flowstamp_laws::xcp::blind::{Detection, Params, Router};
+use flowstamp_laws::xcp::shares::Shuffle;
 use flowstamp_laws::xcp::{Encoding, Throughput, Window};
 use proptest::prelude::*;
 
@@ -144,8 +145,28 @@ fn what_comes_in_over_the_medium_is_counted_and_stamped() {
     }
     law.on_timer(0, view(0));
     close(value(&law, "input_rate_bps") / 8.0, 10.0 * 1340.0 / RTT);
-    // Ten packets of a window of ten share what there is: F and what is shuffled, which is less than F here and so is 0.
-    close(upload(&mut law), 64_000.0 / 4.3737 / RTT / 10.0);
+    // Ten packets share F. Each also gains its part of what is shuffled, acks included, and loses a tenth of its own bytes.
+    close(upload(&mut law), 64_000.0 / 4.3737 / RTT / 10.0 + 0.1 * 40.0 / RTT);
+}
+
+/// Equation 2: by default a tenth of the traffic moves however large F is, and with `rest` only what F leaves of it.
+#[test]
+fn a_tenth_is_shuffled_however_much_is_given() {
+    let [full, rest] = [Shuffle::Full, Shuffle::Rest].map(|shuffle| {
+        let mut law = router(&Params { shuffle, ..Params::default() });
+        for _ in 0..10 {
+            let stamp = Window::header(10.0 * f64::from(PACKET), RTT, f64::from(PACKET), 1e9);
+            law.on_arrival(view(0), PacketIn::of(PACKET, Some(&stamp)));
+        }
+        law.on_timer(0, view(0));
+        law.residues()
+    });
+    let [given, shuffled] = [64_000.0 / 4.3737 / RTT, f64::from(PACKET) / RTT];
+    assert!(given > shuffled, "F alone is more than a tenth");
+    close(full.0, given + shuffled);
+    close(full.1, shuffled);
+    close(rest.0, given);
+    assert_eq!(rest.1, 0.0);
 }
 
 #[test]

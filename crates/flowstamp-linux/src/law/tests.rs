@@ -259,6 +259,7 @@ fn xcp_bs_parameters_reach_the_kernel() {
     assert_eq!(parameters(&["q_max=6.4kB"]).most_q16, (p.most_q16 as f64 / 10.0).round() as u64);
     assert_eq!(parameters(&["q_max=64kB", "chi=0.5"]).most_q16, 32_000 << 16);
     assert_eq!(parameters(&["detection=counter", "n=5.55"]).n, 6);
+    assert_eq!((p.shuffle_rest, parameters(&["shuffle=rest"]).shuffle_rest), (0, 1));
     let bytes = parameters(&["kappa=4kB", "tau=0.5"]);
     assert_eq!((bytes.kappa_q16, bytes.in_packets, bytes.border_q24), (4000 << 16, 0, 2000 << 24));
     // A queueing discipline's limit in packets counts full-sized packets; an explicit q_max has priority.

@@ -14,7 +14,7 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::QueueLength;
 use flowstamp_laws::xcp::blind::{Detection, Params};
-use flowstamp_laws::xcp::shares::MAX_RTT;
+use flowstamp_laws::xcp::shares::{MAX_RTT, Shuffle};
 
 pub static LAW: Law = Law {
     name: "xcp-b",
@@ -65,6 +65,7 @@ fn translate(
         alpha,
         beta,
         gamma,
+        shuffle,
         kappa,
         q_max,
         chi: _,
@@ -105,6 +106,7 @@ fn translate(
         rest_q32: (1u64 << 32) - weight_q32,
         // Rounded up, because averages are rounded down.
         border_q24: (carried.tau() * kappa * 16_777_216.0).ceil() as u64,
+        shuffle_rest: u64::from(*shuffle == Shuffle::Rest),
     };
     // The link starts idle: blind.rs, deviation 3.
     first.xcp_b = types::fs_xcp_b {
