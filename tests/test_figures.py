@@ -28,6 +28,7 @@ from flowstamp.figures.measures import MANY, Finished, RunSet
 from flowstamp.figures.pictures import has_legend, styles
 from flowstamp.figures.runner import Runner, _after
 from flowstamp.figures.schedule import Job, Queue, Run, _Room
+from flowstamp.figures.scores import PAPERS, paper_of
 from flowstamp.figures.spec import FigureSpec, RunSpec
 from flowstamp.figures.verdicts import Given, Untold, Verdict, computed
 
@@ -420,6 +421,29 @@ def test_the_pages_of_results_are_what_is_known() -> None:
 
 
 MOST_WORDS = 60
+
+
+def test_a_cause_is_short_and_names_claims_and_the_command_that_shows_it() -> None:
+    laws = {spec.id: PAPERS.get(paper_of(spec)) for spec in map(read, available().values())}
+    ids = {(spec.id, claim.id) for spec in map(read, available().values()) for claim in spec.claims}
+    known = report.causes()
+    assert known.keys() == report.TITLES.keys()
+    for law, several in known.items():
+        claims = [claim for cause in several for claim in cause.claims]
+        assert ids.issuperset(claims)
+        assert len(set(claims)) == len(claims), f"{law}: a claim has two causes"
+        assert {laws[figure] for figure, _ in claims} == {law}
+        for cause in several:
+            assert len(cause.text.split()) <= MOST_WORDS, cause.title
+            assert re.search("flowstamp figure|tools/", cause.run), cause.title
+
+
+def test_a_page_has_each_difference_once_by_cause_or_with_its_explanation() -> None:
+    for name, text in report.pages().items():
+        told = text[text.index("## What differs") : text.index("## Pictures")]
+        counts = re.findall(r"^\| \[[^|]*\| (\d+) \|", text[: text.index("## Headlines")], flags=re.MULTILINE)
+        listed = len(re.findall(r"^\| \[|\*[^*]+\* \(`[\w-]+`\): ", told, flags=re.MULTILINE))
+        assert listed == sum(map(int, counts)) > 0, name
 
 
 def test_explanations_are_short_and_name_what_shows_them() -> None:

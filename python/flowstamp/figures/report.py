@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Writes the pages of docs/results from the figures' files and `expected.json`: `python -m flowstamp.figures.report`.
 
-One page per paper, in the paper's order: its headlines (claims with `headline = true`), what differs and why, and all
-claims.
+One page per paper: its score, the main causes of what differs (`causes.toml`), its headlines (claims with
+`headline = true`), each differing claim by cause, and all claims in the paper's order.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from flowstamp.figures.verdicts import HOLDING, Verdict
 from flowstamp.files import write_whole
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs/results"
+CAUSES = FOLDER / "causes.toml"
 TITLES = {
     "XCP": "*Congestion Control for High Bandwidth-Delay Product Networks*, SIGCOMM 2002",
     "RCP": "*Rate Control Protocol (RCP): Congestion Control to Make Flows Complete Quickly*, thesis, Stanford 2007",
@@ -34,11 +37,10 @@ HEADS: Mapping[Of, str] = {
     "identity": "Identities: what arithmetic alone gives",
 }
 READING = (
-    "A value is the mean over the seeds, followed by the least and the largest value of a seed. Names such as "
-    "`xcp-no-drops` are other claims of the same figure, or of the figure named before them; the tables at the end of "
-    "the page have all names. The [glossary](../glossary.md) explains terms. *Start-up* is the warm-up, "
-    "which is left out of means. *Ack compression* is the bunching of acks that wait behind data in a queue, so that "
-    "senders answer with bursts. *The same flows* in ns-2 have the same starts and sizes as ours. "
+    "Names in code, such as `xcp-no-drops`, are claims of the same figure, or of the figure named before them. "
+    "*Start-up* is the warm-up, which is left out of means. *Ack compression* is the bunching of acks that wait behind "
+    "data in a queue, so that senders answer with bursts. *The same flows* in ns-2 have the same starts and sizes as "
+    "ours. "
 )
 """The terms that every page uses."""
 WORDS = {
@@ -58,6 +60,8 @@ WORDS = {
 }
 """Terms of the set-ups of a paper's figures."""
 PROVISIONAL = "provisional"
+OTHER = "Other causes"
+DIFFERENCES = "| figure | the paper says | ours | holds if |\n|---|---|---|---|"
 TABLE = "| figure | claim | expected | mean and band | verdict | seeds |\n|---|---|---|---|---|---|"
 
 
@@ -86,10 +90,19 @@ def seeds(verdict: Verdict) -> str:
 def row(figure: FigureSpec, verdict: Verdict) -> str:
     """Formats a claim as a row of `TABLE`."""
     status = verdict.status if verdict.status != "fails" else "**fails**"
-    link = f"[{figure.id}](../gallery/{figure.id}.md)"
     claim = f"{cell(verdict.claim.paper)} (`{verdict.claim.id}`)"
-    cells = [link, claim, expected(verdict.claim), shown_values(verdict), status, seeds(verdict)]
+    cells = [link(figure), claim, expected(verdict.claim), shown_values(verdict), status, seeds(verdict)]
     return line(cells)
+
+
+def link(figure: FigureSpec) -> str:
+    """Formats a link to a figure's page in the gallery."""
+    return f"[{figure.id}](../gallery/{figure.id}.md)"
+
+
+def anchor(title: str) -> str:
+    """Returns the anchor of a heading, as GitHub and the site make it."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 def line(cells: Iterable[str]) -> str:
@@ -113,13 +126,46 @@ def place(spec: FigureSpec) -> tuple[bool, list[tuple[float, str]], float]:
     return not sections, steps, float(figure[1]) if figure else float("inf")
 
 
+@dataclass(frozen=True)
+class Cause:
+    """Why several claims of a paper differ."""
+
+    title: str
+    text: str
+    run: str
+    """The command that shows it."""
+    claims: frozenset[tuple[str, str]]
+    """Figures and claims."""
+
+
+def causes() -> dict[str, list[Cause]]:
+    """Reads the causes of each paper, in the order of the page."""
+    tables = tomllib.loads(CAUSES.read_text(encoding="utf-8"))
+    return {law: [_cause(**table) for table in several] for law, several in tables.items()}
+
+
+def _cause(title: str, text: str, run: str, claims: Mapping[str, list[str]]) -> Cause:
+    return Cause(title, text, run, frozenset((figure, claim) for figure, ids in claims.items() for claim in ids))
+
+
+Found = tuple[FigureSpec, Verdict]
+
+
 class Page:
     """The page of one paper."""
 
-    def __init__(self, score: Score, figures: Iterable[FigureSpec], memory: Memory) -> None:
+    def __init__(self, score: Score, figures: Iterable[FigureSpec], memory: Memory, known: Iterable[Cause]) -> None:
         self.score = score
         ordered = sorted(figures, key=place)
         self.verdicts = [(spec, one) for spec in ordered for one in memory.all_verdicts(spec).values()]
+        self.headlines = [found for found in self.verdicts if found[1].claim.headline]
+        self.others = [found for found in self.verdicts if differs(found[1])]
+        self.caused: list[tuple[Cause, list[Found]]] = []
+        for cause in known:
+            several = [(spec, one) for spec, one in self.others if (spec.id, one.claim.id) in cause.claims]
+            if several:
+                self.caused.append((cause, several))
+                self.others = [found for found in self.others if found not in several]
 
     def text(self) -> str:
         """Returns the page as Markdown."""
@@ -130,67 +176,112 @@ class Page:
         authors = next(paper for paper, name in PAPERS.items() if name == law)
         yield f"# {law}"
         yield (
-            f"{authors}: {TITLES[law]}. **{self.score.held} of its {len(self.score.results)} published results hold**"
-            f"{f' ({self.score.but})' if self.score.but else ''}. [How claims are judged](../how-claims-are-judged.md) "
-            f"says how results are counted, [the model's page](../models/{law.lower()}.md) describes the law."
+            f"**{self.score.held} of {len(self.score.results)} published results hold**"
+            f"{f' ({self.score.but})' if self.score.but else ''} of {authors}: {TITLES[law]}. "
+            f"[How claims are judged](../how-claims-are-judged.md) explains verdicts and the count. "
+            f"[The model's page](../models/{law.lower()}.md) describes the law."
         )
-        yield READING + WORDS.get(law, "")
+        yield "## Main causes of differences"
+        yield from self._main_causes()
         yield "## Headlines"
-        for spec, several in self._by_figure(one for one in self.verdicts if one[1].claim.headline):
-            yield from self._headlines(spec, several)
-        yield "## What differs, and why"
+        yield from self._headlines()
         yield from self._different()
+        yield "## Pictures of the headlines"
+        for spec in {spec.id: spec for spec, _ in self.headlines}.values():
+            yield f"**{spec.id}: {plain(spec.title)}.** {self._where(spec)}"
+            # The site puts the figure's picture in the place of this link.
+            yield f"[Picture of {spec.id}](../gallery/{spec.id}.md)"
+        yield "## Terms"
+        yield f"{READING}{WORDS.get(law, '')} The [glossary](../glossary.md) has more."
         yield "## All claims"
         for whose, head in HEADS.items():
             rows = [row(spec, one) for spec, one in self.verdicts if one.claim.whose == whose]
             if rows:
                 yield f"### {head}"
+                yield f"<details>\n<summary>{len(rows)} claims</summary>"
                 yield "\n".join([TABLE, *rows])
+                yield "</details>"
 
     @staticmethod
-    def _by_figure(found: Iterable[tuple[FigureSpec, Verdict]]) -> Iterator[tuple[FigureSpec, list[Verdict]]]:
-        for _, several in groupby(found, key=lambda one: one[0].id):
-            pairs = list(several)
-            yield pairs[0][0], [verdict for _, verdict in pairs]
-
-    @staticmethod
-    def _headlines(spec: FigureSpec, several: Iterable[Verdict]) -> Iterator[str]:
-        yield f"### {spec.id}: {plain(spec.title)}"
-        # The site puts the figure's picture in the place of this link.
-        yield f"[Picture of {spec.id}](../gallery/{spec.id}.md)"
-        rows = []
-        for one in several:
-            count = {"": "", PROVISIONAL: f" ({PROVISIONAL})"}.get(seeds(one), f" ({seeds(one)} seeds)")
-            rows.append([cell(one.claim.paper), f"**{one.status}**{count}", shown_values(one), expected(one.claim)])
-        yield "\n".join(["| the paper says | verdict | ours | holds if |\n|---|---|---|---|", *map(line, rows)])
+    def _where(spec: FigureSpec) -> str:
         where = plain(spec.paper.removeprefix(paper_of(spec)).strip(", "))
-        yield f"{where[0].upper()}{where[1:]}. Run `flowstamp figure {spec.id} --seeds 5`."
+        return f"{where[0].upper()}{where[1:]}."
+
+    def _main_causes(self) -> Iterator[str]:
+        groups = [(cause.title, several) for cause, several in self.caused]
+        if self.others:
+            groups.append((OTHER, self.others))
+        if not groups:
+            yield "Nothing differs."
+            return
+        rows = []
+        for title, several in groups:
+            figures = dict.fromkeys(spec.id for spec, _ in several)
+            rows.append(line([f"[{title}](#{anchor(title)})", str(len(several)), ", ".join(figures)]))
+        yield "\n".join(["| cause | claims | figures |\n|---|---|---|", *rows])
+
+    def _headlines(self) -> Iterator[str]:
+        yield (
+            "*Ours* is the mean over the seeds, with the least and the largest value of a seed in brackets. "
+            "`flowstamp figure NAME --seeds 5` repeats a row."
+        )
+        rows = []
+        for spec, one in self.headlines:
+            count = {"": "", PROVISIONAL: f" ({PROVISIONAL})"}.get(seeds(one), f" ({seeds(one)} seeds)")
+            told = [link(spec), cell(one.claim.paper), f"**{one.status}**{count}", shown_values(one)]
+            rows.append(line([*told, expected(one.claim)]))
+        yield "\n".join(["| figure | the paper says | verdict | ours | holds if |\n|---|---|---|---|---|", *rows])
 
     def _different(self) -> Iterator[str]:
-        different = [
-            (spec, one)
-            for spec, one in self.verdicts
-            if one.claim.whose == "paper" and not one.untold and one.status not in HOLDING
-        ]
-        if not different:
-            yield "Nothing."
-        for spec, several in self._by_figure(different):
-            yield f"### {spec.id} differs: {plain(spec.title)}"
+        if self.caused or self.others:
+            yield "## What differs"
+        if self.caused:
+            yield (
+                "Each cause has a command that shows it. A figure's page explains its claims one by one, each with its "
+                "own command."
+            )
+        for cause, several in self.caused:
+            yield f"### {cause.title}"
+            yield plain(cause.text)
+            yield f"```sh\n{cause.run.strip()}\n```"
+            yield "\n".join([DIFFERENCES, *map(difference, several)])
+        if self.others:
+            yield f"### {OTHER}"
+            yield from self._explained()
+
+    def _explained(self) -> Iterator[str]:
+        for _, found in groupby(self.others, key=lambda one: one[0].id):
+            several = list(found)
+            yield f"#### {several[0][0].id}: {plain(several[0][0].title)}"
             shared: dict[str, list[str]] = {}
-            for one in several:
+            for _, one in several:
                 claim = f"*{plain(one.claim.paper)}* (`{one.claim.id}`)"
                 told = f"{claim}: {shown_values(one)}, expected {expected(one.claim)}"
                 shared.setdefault(plain(one.claim.explanation or "No explanation yet."), []).append(told)
             yield "\n".join(f"- {'; '.join(told)}.<br>{why}" for why, told in shared.items())
 
 
+def differs(verdict: Verdict) -> bool:
+    """Whether a claim of the paper has a verdict and does not hold."""
+    return verdict.claim.whose == "paper" and not verdict.untold and verdict.status not in HOLDING
+
+
+def difference(found: Found) -> str:
+    """Formats a differing claim as a row of `DIFFERENCES`."""
+    spec, one = found
+    return line([link(spec), f"{cell(one.claim.paper)} (`{one.claim.id}`)", shown_values(one), expected(one.claim)])
+
+
 def pages() -> dict[str, str]:
     """Returns the text of each page by file name."""
     files = available()
-    specs, memory = [read(file) for file in files.values()], Memory.beside(files)
+    specs, memory, known = [read(file) for file in files.values()], Memory.beside(files), causes()
     return {
         f"{score.law.lower()}.md": Page(
-            score, [spec for spec in specs if PAPERS.get(paper_of(spec)) == score.law], memory
+            score,
+            [spec for spec in specs if PAPERS.get(paper_of(spec)) == score.law],
+            memory,
+            known.get(score.law, []),
         ).text()
         for score in scores(specs, memory)
         if score.law in TITLES
