@@ -164,7 +164,7 @@ class Gallery:
         return word, f'<span class="badge {word}">{", ".join(told)}</span>'
 
     def illustrated(self, text: str) -> str:
-        """Replaces the links to pictures on a page of results by the pictures."""
+        """Replaces the links to pictures on a page of results by the pictures, and colours verdicts."""
 
         def picture(link: re.Match[str]) -> str:
             name = link[1]
@@ -172,7 +172,8 @@ class Gallery:
                 return link[0]
             return f'<a href="../{FOLDER}/{name}.html">{self._image(self.specs[name])}</a>'
 
-        return re.sub(r"^\[Picture of (\S+)\]\(\S+\)$", picture, text, flags=re.MULTILINE)
+        text = re.sub(r"^\[Picture of (\S+)\]\(\S+\)$", picture, text, flags=re.MULTILINE)
+        return re.sub(r"\*\*((?:holds|differs|fails)(?: on average)?)\*\*", lambda found: status(found[1]), text)
 
     def _image(self, spec: FigureSpec) -> str:
         return f'<img class="figure" src="../{DRAWN}/{spec.id}.svg" alt="{escape(self._alt(spec))}">'

@@ -46,7 +46,7 @@ function resolved(name: string): string {
 
 /** The least of a few round numbers that is not below `value`. */
 function round(value: number): number {
-  const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-3)));
+  const power = 10 ** Math.floor(Math.log10(Math.max(value, 0.1)));
   return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => step * power).find((step) => step >= value) ?? value;
 }
 
