@@ -12,7 +12,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build help linux release demo system test test-long test-all test-rust test-python test-linux bless compile-tests wasm web web-test lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
+.PHONY: build help linux release demo system test test-long test-all test-rust test-python test-linux bless compile-tests wasm web web-test hardware lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1 \2/p' Makefile | while read -r make target what; do printf '%s %-12s # %s\n' "$$make" "$$target" "$$what"; done
@@ -104,6 +104,9 @@ web: ## the browser lab's page; needs npm too
 
 web-test: web ## the page in Chromium
 	tools/web.sh test
+
+hardware: ## the router in hardware/: lint, simulate, prove, synthesise; needs verilator, iverilog, yosys and z3
+	tools/hardware.sh
 
 lint: build $(VENV)/.dev $(BPF_COMPILER) ## format, lints, rustdoc, types, stubs, spelling, sizes; warnings are errors
 	tools/lint.sh
