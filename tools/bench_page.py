@@ -81,8 +81,8 @@ The eBPF router adds this to forwarding a small packet.
 
 {kernel["router"]}
 
-The RCP thesis reports 2.6% (section 6) on the forwarding path of a kernel of 2006. This share is not reproduced:
-entering a program, finding the option, writing to a packet and mending its checksum cost more than the law itself.
+The RCP thesis reports a share of 2.6% on a kernel of 2006 (section 6). Flowstamp does not reproduce it: entering a
+program, finding the option, writing the packet and updating its checksum cost more than the law itself.
 
 ## Flows over a real kernel
 
@@ -105,8 +105,9 @@ def page(
     """The whole page."""
     return f"""# Performance
 
-This page tells how long a simulation takes, how much memory it needs, and what the kernel's router costs.
-One packet over one link costs 30 to 80 ns of CPU time. [How the engine is fast](explanation/engine.md) explains why.
+One packet over one link costs 30 to 80 ns of CPU time. This page helps you to estimate how long your simulation takes
+and how much memory it needs. It also has the cost of the kernel's router.
+[How the engine is fast](explanation/engine.md) explains the numbers.
 
 All numbers come from one run of `tools/bench.py --all`
 at commit {commit} on {time.strftime("%Y-%m-%d")}. The machine: {engine.machine()}.
@@ -116,11 +117,11 @@ Times are CPU time: the median, and the minimum in parentheses.
 
 Count the packet-hops of your scenario, and multiply by the time of one. A *packet-hop* is a packet or an
 acknowledgement that reaches a link, access links included. A flow that fills 100 Mb/s with packets of 1000 bytes over
-three links makes 75,000 of them in a second.
+three links makes 75,000 of them in a second. A minute of it therefore takes about 0.14 s of CPU time.
 
 {engine_table(times, instructions)}
 
-## Beside ns-2
+## Compared with ns-2
 
 Flowstamp is 8 to 24 times as fast as ns-2 on the same flows and links. The comparison favours ns-2: it counts
 Flowstamp's whole process, but leaves out ns-2's set-up in Tcl.
@@ -129,7 +130,7 @@ Flowstamp's whole process, but leaves out ns-2's set-up in Tcl.
 
 ## Many flows that come and go
 
-A new flow reuses the memory of one that has left. Only its row of results remains.
+A new flow reuses the memory of a flow that has ended. Only the results of ended flows take memory.
 
 {flows_table(flows)}
 
@@ -154,8 +155,8 @@ Ten stations and 120 flows that come and go for 300 s (figure B11). Every exchan
 
 ## What the engine adds to a bare loop
 
-Each of these programs does more than the one before, on the dumbbell of `xcp-150`. The bare loop has no laws, losses or
-statistics. It is the lower bound for any simulator with this event queue.
+Each of these programs does more than the one in the row above, on the dumbbell of `xcp-150`. The bare loop has no laws,
+losses or statistics. It is the lower bound for any simulator with this event queue.
 
 {loop}
 

@@ -48,10 +48,11 @@ def report(rows: list[dict[str, Any]], how: How) -> str:
         "|---" * len(COLUMNS) + "|",
         *map(table_row, rows),
         "",
-        f"{how.seconds} s of iperf3 after {how.warmup_s} s of warm-up; buffer 1 BDP; the router is {place}; RCP has "
-        f"eta = {how.eta}. *CPU* is the CPU time of both hosts: that of all processors, less the emulated path and "
-        "less processes outside the lab. It is left out where those processes took more than "
-        f"{linux_cpu.STRANGERS_MAX} processors. *Invalid* rows come from a path that was late; they prove nothing.",
+        f"Each row is {how.seconds} s of iperf3 after {how.warmup_s} s of warm-up. The buffer is 1 BDP, the router is "
+        f"{place}, and RCP has eta = {how.eta}. *CPU* is the CPU time of both hosts: that of all processors, without "
+        "the emulated path and processes outside the lab. It is left out if these processes took more than "
+        f"{linux_cpu.STRANGERS_MAX} processors. In *invalid* rows the emulated path fell behind its schedule; do not "
+        "use them.",
     ]
     return "\n".join(lines)
 
@@ -113,12 +114,12 @@ def router_report(measured: dict[str, Any]) -> str:
             *lines,
             "",
             f"Median (quartiles) of {measured['rounds']} rounds of {measured['packets']:,} segments of "
-            f"{measured['frame_bytes']} bytes; each round measures all rows in turn. *Forwarding* is what a packet "
-            f"costs beyond sending it straight to the sink: {base:,.0f} ns on veth, which is cheap. *Machine* is "
+            f"{measured['frame_bytes']} bytes. Each round measures all rows in turn. *Forwarding* is the cost of a "
+            f"packet beyond sending it straight to the sink: {base:,.0f} ns on veth, which is little. *Machine* is "
             "the busy time in `/proc/stat`, less the load before the round, which was "
             f"{busy:.2f} of {os.cpu_count()} processors.",
             "",
-            "The program alone takes (`flowstamp-linux router bench`, `BPF_PROG_RUN`):",
+            "The time of the program alone (`flowstamp-linux router bench`, `BPF_PROG_RUN`):",
             "",
             "| program, packet | ns per packet |",
             "|---|---:|",
