@@ -230,8 +230,11 @@ class Gallery:
         head = ["claim", "expected", "mean and band", "result", "seeds"]
         rows = [self._row(claim, whole.get(claim.id)) for claim in spec.claims]
         yield "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows])
-        yield "### Where they come from"
-        yield "\n".join(f"- {cell(claim.paper)}: {plain(claim.source)}" for claim in spec.claims)
+        yield "### How they are measured"
+        yield "\n".join(
+            f"- {plain(claim.paper)}: `{' '.join(claim.expr.split())}`. Source: {plain(claim.source.strip().rstrip('.'))}."
+            for claim in spec.claims
+        )
         explained = [claim for claim in spec.claims if claim.explanation]
         if explained:
             yield "### Why it differs"

@@ -222,8 +222,9 @@ class Page:
 
     def _headlines(self) -> Iterator[str]:
         yield (
-            "*Ours* is the mean over the seeds, with the least and the largest value of a seed in brackets. "
-            "`flowstamp figure NAME --seeds 5` repeats a row."
+            "*Ours* is the mean over the seeds, with the least and the largest value of a seed in brackets. It can be "
+            "a ratio, a logarithm, a share of the points, or a distance from the paper's number. The figure's page has "
+            "the expression. `flowstamp figure NAME --seeds 5` repeats a row."
         )
         rows = []
         for spec, one in self.headlines:
