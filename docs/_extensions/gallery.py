@@ -231,14 +231,16 @@ class Gallery:
         rows = [self._row(claim, whole.get(claim.id)) for claim in spec.claims]
         yield "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows])
         yield "### How they are measured"
-        yield "\n".join(
-            f"- {plain(claim.paper)}: `{' '.join(claim.expr.split())}`. Source: {plain(claim.source.strip().rstrip('.'))}."
-            for claim in spec.claims
-        )
+        yield "\n".join(map(self._measured, spec.claims))
         explained = [claim for claim in spec.claims if claim.explanation]
         if explained:
             yield "### Why it differs"
             yield "\n".join(f"- {cell(claim.paper)}: {plain(claim.explanation or '')}" for claim in explained)
+
+    @staticmethod
+    def _measured(claim: Claim) -> str:
+        source = plain(claim.source.strip().rstrip("."))
+        return f"- {plain(claim.paper)}: `{' '.join(claim.expr.split())}`. Source: {source}."
 
     @staticmethod
     def _row(claim: Claim, known: Verdict | None) -> str:
