@@ -53,9 +53,9 @@ crate::params! {
         /// Largest change of the weights in one update, 0.001 to 0.999. It is theta of the RCP thesis. With windows, it is
         /// k4 of PCP and kappa of XCP.
         pub theta: Ratio = Ratio::new(0.1), // ours: the thesis says in (0, 1)
-        /// Shortest time between two updates, at least 1us. The stability rule may require more, and with windows the
-        /// mean RTT.
-        pub min_interval: Time = Time::from_millis(200), // ours: a few round trips, to count flows in
+        /// Shortest time between two updates, at least 1us. The stability rule may require more. With windows the updates
+        /// are one mean RTT apart. Default: 200ms; with windows none, once the mean RTT is known.
+        pub min_interval: Option<Time> = None,
         /// Longest time between two updates, at least `min_interval`.
         pub max_interval: Time = Time::from_secs(2), // ours: some 20 round trips of 100 ms
         /// Number of entries in each class's zombie list, by which the law counts flows; 1 to 1000000.
@@ -67,7 +67,16 @@ crate::params! {
     }
 }
 
+/// Default of the shortest time between two updates. Ours: a few round trips, to count flows in.
+const MIN_INTERVAL: Time = Time::from_millis(200);
+
 impl Params {
+    /// The shortest time between two updates that follow the number of flows.
+    #[must_use]
+    pub fn min_interval(&self) -> Time {
+        self.min_interval.unwrap_or(MIN_INTERVAL)
+    }
+
     /// Checks the parameters.
     ///
     /// # Errors The first invalid parameter, and a value that would be right.
@@ -76,13 +85,14 @@ impl Params {
         within("overwrite", self.overwrite.get(), 0.001, 1.0)?;
         within("zombies", f64::from(self.zombies), 1.0, 1e6)?;
         within("mtu", self.mtu.as_f64(), 64.0, 65_535.0)?;
-        if self.min_interval < Time::from_micros(1) {
-            return Err(("min_interval", format!("is {}; it must be 1us or longer", self.min_interval)));
+        let least = self.min_interval();
+        if least < Time::from_micros(1) {
+            return Err(("min_interval", format!("is {least}; it must be 1us or longer")));
         }
-        if self.max_interval < self.min_interval {
+        if self.max_interval < least {
             return Err((
                 "max_interval",
-                format!("is {}; it must be at least min_interval, {}", self.max_interval, self.min_interval),
+                format!("is {}; it must be at least min_interval, {least}", self.max_interval),
             ));
         }
         Ok(())

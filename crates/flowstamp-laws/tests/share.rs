@@ -172,7 +172,7 @@ proptest! {
             let next = split.on_timer(now);
             period = next - now;
             now = next;
-            prop_assert!(period >= params.min_interval && period <= params.max_interval);
+            prop_assert!(period >= params.min_interval() && period <= params.max_interval);
             let capacity_own = split.own_capacity().bytes_per_sec();
             prop_assert!((0.0..=capacity * 1.000_001).contains(&capacity_own));
             if round >= 200 {
@@ -189,8 +189,12 @@ proptest! {
 /// One period by hand: step C of section 6.2.1.
 #[test]
 fn numbers_of_one_period() {
-    let params =
-        Params { min_interval: Time::from_secs(1), theta: Ratio::new(0.5), zombies: 10, ..Params::default() };
+    let params = Params {
+        min_interval: Some(Time::from_secs(1)),
+        theta: Ratio::new(0.5),
+        zombies: 10,
+        ..Params::default()
+    };
     let mut split = Split::new(&params, Rate::from_bytes_per_sec(1e6));
     assert_eq!(split.first_timer(), Time::from_secs(1));
     assert_eq!(split.own_capacity(), Rate::from_bytes_per_sec(1e6));
@@ -234,8 +238,11 @@ fn without_other_traffic_the_link_is_ours() {
 /// Counts from elsewhere are as good as packets, and a law that goes on has its weight and no more to wait for.
 #[test]
 fn goes_on_with_what_others_have_counted() {
-    let params =
-        Params { min_interval: Time::from_secs(1), max_interval: Time::from_secs(1), ..Params::default() };
+    let params = Params {
+        min_interval: Some(Time::from_secs(1)),
+        max_interval: Time::from_secs(1),
+        ..Params::default()
+    };
     let capacity = Rate::from_bytes_per_sec(1e6);
     let at = Time::from_secs(500);
     let mut split = Split::resume(&params, capacity, 0.4, at);
@@ -304,7 +311,6 @@ fn weights_go_by_windows() {
     (0..200).for_each(|_| split.on_arrival(OWN, 2, 1000, || 0.5));
     split.on_loss(OWN); // says nothing of TCP
     split.set_own_flows(flows(30.0));
-    // The next period is the mean RTT: above the least, 200 ms.
     assert_eq!(split.on_timer(Time::from_secs(1)), Time::from_millis(1300));
     let weight = 0.5 - 0.1 * (30.0 - 11.233) / (30.0 + 11.233);
     assert!((split.weights()[OWN] - weight).abs() < 1e-5, "{:?}", split.weights());
@@ -333,10 +339,27 @@ fn both_weights_move_by_the_same() {
         }
         (0..300).for_each(|_| split.on_arrival(OWN, 2, 1000, || 0.5));
         split.set_own_flows(Some(OwnFlows { window_bytes: packets * 1000.0, rtt: Time::from_millis(40) }));
-        let _ = split.on_timer(Time::from_secs(1));
+        // The next update is a mean RTT away.
+        assert_eq!(split.on_timer(Time::from_secs(1)), Time::from_millis(1040));
         let [own, other] = split.weights();
         assert!((own - (0.5 + step)).abs() < 2e-6, "{own}");
         assert!((other - (0.5 - step)).abs() < 2e-6, "{other}");
         assert!((split.own_capacity().bytes_per_sec() - 1e6 * own).abs() < 1e-6);
     }
+}
+
+/// Equations 11 and 12 have no condition: a class of smaller windows gains weight however little of its share it sends.
+#[test]
+fn a_class_under_half_its_share_gains_by_windows() {
+    let params = Params { weights: Weights::Windows, ..Params::default() };
+    let mut split = Split::new(&params, Rate::from_bytes_per_sec(1e6));
+    (0..8).for_each(|_| {
+        (0..100).for_each(|_| split.on_arrival(OTHER, 1, 1000, || 0.5));
+        split.on_loss(OTHER);
+    });
+    split.on_arrival(OWN, 2, 1000, || 0.5);
+    split.set_own_flows(Some(OwnFlows { window_bytes: 1000.0, rtt: Time::from_millis(40) }));
+    let _ = split.on_timer(Time::from_secs(1));
+    let step = 0.1 * (11.233 - 1.0) / (11.233 + 1.0);
+    assert!((split.weights()[OWN] - 0.5 - step).abs() < 1e-5, "{:?}", split.weights());
 }

@@ -32,7 +32,9 @@
 //!    `min_interval` while TCP has its share or does not grow / there is nothing to wait for then.
 //! 5. `w_R` moves whenever the rates differ / it does not move in favour of a class that sends less than half of its
 //!    share / flows that end or are limited elsewhere would drive it to its bound, and the class that fills the link
-//!    would starve.
+//!    would starve. With windows it moves, as both papers say.
+//! 6. With windows, nothing on the time before packets carry an RTT / the period is the default of `min_interval` /
+//!    the mean RTT is unknown.
 
 use super::windows::Windows;
 use super::zombies::Zombies;
@@ -100,7 +102,7 @@ impl Split {
             own_flows: None,
             weight: 0.5,
             own_capacity: capacity.bytes_per_sec(),
-            interval: params.min_interval,
+            interval: params.min_interval(),
             began: Time::ZERO,
         }
     }
@@ -180,7 +182,7 @@ impl Split {
             let finite = theirs < f64::INFINITY;
             let step = if finite { theta * (mine - theirs) / (mine + theirs) } else { -theta };
             let (gains, share) = if step < 0.0 { (own, self.weight) } else { (other, 1.0 - self.weight) };
-            if gains.rate >= IN_USE * share * self.capacity {
+            if self.windows.is_some() || gains.rate >= IN_USE * share * self.capacity {
                 self.weight = (self.weight - step).clamp(LEAST_WEIGHT, 1.0 - LEAST_WEIGHT); // C.2
             }
         }
@@ -188,9 +190,10 @@ impl Split {
         let other = &self.classes[OTHER];
         let missing = self.capacity * (1.0 - self.weight) - other.rate;
         let growth = (other.rate - before) / seconds;
-        let (least, most) = (self.params.min_interval, self.params.max_interval);
+        let (least, most) = (self.params.min_interval(), self.params.max_interval);
         self.interval = if self.windows.is_some() {
-            self.own_flows.map_or(least, |flows| flows.rtt.clamp(least, most))
+            let shortest = self.params.min_interval.unwrap_or(Time::from_micros(1));
+            self.own_flows.map_or(least, |flows| flows.rtt.clamp(shortest, most))
         } else if missing > 0.0 && growth > 0.0 {
             Time::from_secs_f64((missing / growth).min(most.as_secs_f64())).max(least)
         } else {

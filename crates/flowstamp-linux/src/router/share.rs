@@ -145,7 +145,7 @@ impl Shared {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let params = Params {
         theta: Ratio::new(arguments.theta),
-        min_interval: arguments.min_interval,
+        min_interval: Some(arguments.min_interval),
         max_interval: arguments.max_interval,
         ..Params::default()
     };
