@@ -74,6 +74,8 @@ pub struct Ack<'a> {
     pub bits: u16,
     /// Packets in flight before this ack.
     pub flight: u32,
+    /// Packets of the flow that are not acknowledged, sent or not; in an endless flow more than any window has.
+    pub left: u32,
     /// Fast recovery is under way: the window must not grow by TCP's rules.
     pub in_recovery: bool,
     /// The window, not the application, limited the sender.
@@ -96,6 +98,7 @@ impl<'a> Ack<'a> {
             stamp,
             bits: 0,
             flight: 1,
+            left: u32::MAX,
             in_recovery: false,
             window_limited: true,
         }

@@ -334,6 +334,7 @@ impl Sender {
             stamp: ack.stamp,
             bits: ack.bits,
             flight: news.flight,
+            left: self.end.saturating_sub(news.delivered),
             in_recovery: news.in_recovery,
             window_limited: self.window_limited,
         });

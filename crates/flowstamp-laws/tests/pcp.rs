@@ -361,6 +361,46 @@ fn a_sender_obeys() {
     assert_eq!(law.cwnd(), 1000.0, "at least a packet");
 }
 
+/// Section 3.4: the last window of a transfer wants no more, so that others get what is spare.
+#[test]
+fn the_last_window_wants_no_more() {
+    let mut law = law(sender::Params::default(), None);
+    let stamp = answer(0.0);
+    for (left, told) in [(u32::MAX, 0), (11, 0), (10, B2), (1, B2)] {
+        law.on_ack(&Ack { left, ..Ack::of_one(Time::ZERO, RTT, &stamp) });
+        assert_eq!(law.bits() & B2, told, "{left} packets left of a window of 10");
+    }
+}
+
+/// Footnote 11: min(cwnd, TFRC's rate times the RTT). The first loss at 20 packets in flight counts as one in 150, of a window of 10 packets, 9.6 by
+/// the whole equation. Further losses in the same RTT are the same event.
+#[test]
+fn tfrc_bounds_the_window_of_a_path_without_pcp() {
+    let mut law = law(sender::Params { tfrc: true, ..sender::Params::default() }, None);
+    let give = answer(1e6);
+    let at = |ms, flight| Ack { flight, ..Ack::of_one(Time::from_millis(ms), RTT, &give) };
+    law.on_ack(&at(0, 10));
+    assert_eq!(law.cwnd(), 20_000.0, "twice what a round trip used, before any loss");
+    for ms in [300, 350, 399] {
+        law.on_congestion(Time::from_millis(ms), Congestion::Loss { flight: 20 });
+    }
+    law.on_ack(&at(400, 10));
+    let p: f64 = 1.0 / 150.0;
+    let window = 1000.0 / ((2.0 * p / 3.0).sqrt() + 12.0 * p * (3.0 * p / 8.0).sqrt() * (1.0 + 32.0 * p * p));
+    close(law.cwnd(), window);
+    // 300 packets without a loss: the mean interval is 300.
+    for _ in 1..300 {
+        law.on_ack(&at(400, 10));
+    }
+    let p: f64 = 1.0 / 300.0;
+    close(
+        law.cwnd(),
+        1000.0 / ((2.0 * p / 3.0).sqrt() + 12.0 * p * (3.0 * p / 8.0).sqrt() * (1.0 + 32.0 * p * p)),
+    );
+    let both = sender::Params { tfrc: true, negotiate: true, ..sender::Params::default() };
+    assert_eq!(Sender::check(&both).map_err(|(key, _)| key), Err("tfrc"));
+}
+
 /// The header (section 3.4): window, RTT, zero in the first packet; `H_B2` is the last ack's `H_B1`, or set where no more is wanted.
 #[test]
 fn a_sender_tells() {

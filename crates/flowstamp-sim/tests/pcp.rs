@@ -168,6 +168,21 @@ fn a_path_that_is_not_all_pcp() {
     assert!(try_load(&on_path("b", "c", false)).is_err());
 }
 
+/// Footnote 11: over a bottleneck without PCP, TFRC's rate keeps the window near what the bottleneck carries. Feedback alone would fill the link before
+/// it, whose PCP router sees twice the capacity.
+#[test]
+fn tfrc_keeps_to_a_bottleneck_without_pcp() {
+    let of = |tfrc: bool| {
+        let path = on_path("a", "c", false).replace("negotiate = false", &format!("tfrc = {tfrc}"));
+        let r = run(&path
+            .replace("4s", "20s")
+            .replace("delay = \"5ms\" },", "delay = \"5ms\", buffer = \"60pkt\" },"));
+        (r.summary.links["b->c"].drops, r.summary.flows[0].goodput_bps / 1e6)
+    };
+    let (without, with) = (of(false), of(true));
+    assert!(with.0 * 5 < without.0 && with.1 > 7.0, "drops, Mb/s: {with:?} with TFRC, {without:?} without");
+}
+
 /// Section 4.2: ten flows of PCP beside ten of Reno over RED come to the same mean window. TCP's equation is told the loss rate of its queue; what it
 /// says is TCP's own window to within a third, with ns-2's least timeout.
 #[test]

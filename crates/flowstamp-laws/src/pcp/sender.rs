@@ -5,10 +5,20 @@
 //!
 //! ```text
 //!   cwnd = max(s, cwnd + H_feedback)                          eq. 3
-//!   H_B2 = H_B1 of the last ack, or 1 where no more is wanted section 3.4
+//!   H_B2 = H_B1 of the last ack, or 1 where no more is wanted section 3.4: the last window of a transfer among others
 //!   cwnd = what was used, where a round trip did not use it   section 2: use it or lose it
 //!   loss: cwnd / 2, timeout: s                                section 3.4: as TCP's
 //! ```
+//!
+//! With [`Params::tfrc`] some routers of the path may lack PCP (footnote 11). They show themselves by losses alone, and
+//!
+//! ```text
+//!   cwnd <= TFRC's rate times the RTT                         RFC 5348, section 3.1
+//! ```
+//!
+//! [`crate::share::windows`] has this window. TFRC counts at most one loss in an RTT (section 5.2). Before the first
+//! loss its window is twice what the last round trip used (section 4.3). The first loss counts as that of a flow whose
+//! window rests at half of what was in flight (section 6.3.1).
 //!
 //! With [`Params::negotiate`] the flow opens with a packet that asks for PCP. If its receiver or a router on its path
 //! does not support PCP, the flow becomes a TCP for the rest of its life (section 4.1): [`crate::negotiation`].
@@ -19,12 +29,11 @@
 //! 2. The wish is the sending buffer less the window / for an application with a rate, it is the data produced in an
 //!    RTT plus a packet, less the window / a law does not see the buffer; it can only wish for what the application
 //!    produces.
-//! 3. `H_B2` is set in the last window of a transfer / it is not / a law does not know where a transfer ends.
-//! 4. The window shrinks after an RTT that did not use it / an RTT did not use the window if at no ack the window,
+//! 3. The window shrinks after an RTT that did not use it / an RTT did not use the window if at no ack the window,
 //!    rather than the application, limited the sender; the used part is the most that was in flight / windows are not
 //!    whole packets: otherwise every flow would lose the fraction of a packet that does not fit. Such a flow asks for
 //!    no more until a round trip uses its window.
-//! 5. A TCP SYN with an option opens the flow, and a PCP packet of headers alone follows it / one packet of the size
+//! 4. A TCP SYN with an option opens the flow, and a PCP packet of headers alone follows it / one packet of the size
 //!    of an ack does both / the two would travel together.
 
 use super::header::{B1, Header, sent};
@@ -34,6 +43,7 @@ use crate::sender::{
     AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowChange, FlowView, Recovery, Report, SenderLaw,
     SenderTraits, check_desired,
 };
+use crate::share::windows::Windows;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 
@@ -45,6 +55,36 @@ crate::params! {
         /// Whether the sender first asks receiver and routers for PCP, and becomes a TCP if one of them does not know
         /// it (section 4.1).
         pub negotiate: bool = false,
+        /// Whether routers of the path may lack PCP: the window is then at most TFRC's rate times the RTT (footnote 11).
+        pub tfrc: bool = false,
+    }
+}
+
+/// The window that routers without PCP leave, by TFRC.
+#[derive(Clone, Debug, Default)]
+struct Tfrc {
+    windows: Windows,
+    /// Losses before this time belong to the last loss event.
+    event_end: Time,
+    /// Before the first loss event, the largest window in bytes; zero before the first round trip is over.
+    most: f64,
+}
+
+impl Tfrc {
+    /// Takes a loss of a flow with `flight` packets in flight.
+    fn on_loss(&mut self, now: Time, srtt: Time, flight: u32) {
+        if now >= self.event_end {
+            let half = f64::from(flight) / 2.0;
+            self.windows.begin(1.5 * half * half); // sqrt(2 p / 3) = 1 / half
+            self.windows.on_loss();
+            self.event_end = now.saturating_add(srtt);
+        }
+    }
+
+    /// The largest window in bytes.
+    fn bound(&self) -> f64 {
+        let window = self.windows.window();
+        if window.is_finite() || self.most == 0.0 { window } else { self.most }
     }
 }
 
@@ -67,6 +107,9 @@ pub struct Sender {
     /// `H_B2`.
     no_more: bool,
     negotiation: Negotiation,
+    /// Smoothed round-trip time.
+    srtt: Time,
+    tfrc: Option<Box<Tfrc>>,
 }
 
 impl Sender {
@@ -78,13 +121,16 @@ impl Sender {
     /// Applies "use it or lose it" (section 2).
     fn watch_use(&mut self, ack: &Ack<'_>) {
         self.used = self.used.max(ack.flight);
-        self.limited |= ack.window_limited || ack.in_recovery; // deviation 4
+        self.limited |= ack.window_limited || ack.in_recovery; // deviation 3
         if ack.now < self.round_end {
             return;
         }
         self.unused = self.round_end > Time::ZERO && !self.limited;
+        let used = f64::from(self.used) * self.packet_bytes;
+        if let Some(tfrc) = &mut self.tfrc {
+            tfrc.most = 2.0 * used;
+        }
         if self.unused {
-            let used = f64::from(self.used) * self.packet_bytes;
             self.cwnd = self.cwnd.min(used).max(self.packet_bytes);
         }
         self.round_end = ack.now.saturating_add(ack.srtt);
@@ -103,11 +149,16 @@ impl SenderLaw for Sender {
             handshake: p.negotiate,
             falls_back: p.negotiate,
             asks_receiver: p.negotiate,
+            heap_bytes: if p.tfrc { size_of::<Tfrc>() } else { 0 },
             ..SenderTraits::DEFAULT
         }
     }
 
     fn check(p: &Params) -> Result<(), Refused> {
+        if p.tfrc && p.negotiate {
+            let right = "leave out one of the two: with `negotiate` the flow becomes a TCP on such a path";
+            return Err(("tfrc", format!("is true, and so is `negotiate`; {right}")));
+        }
         check_desired(p.desired_rate)
     }
 
@@ -124,6 +175,8 @@ impl SenderLaw for Sender {
             unused: false,
             no_more: false,
             negotiation: Negotiation::new(params.negotiate, flow),
+            srtt: Time::ZERO,
+            tfrc: params.tfrc.then(Box::default),
         }
     }
 
@@ -160,7 +213,13 @@ impl SenderLaw for Sender {
             self.cwnd = (self.cwnd + change).max(self.packet_bytes); // eq. 3
         }
         self.watch_use(ack);
-        self.no_more = ack.bits & B1 != 0 || self.unused || self.cwnd >= enough; // section 3.4
+        self.srtt = ack.srtt;
+        if let Some(tfrc) = &mut self.tfrc {
+            (0..ack.newly_acked).for_each(|_| tfrc.windows.on_arrival(self.packet_bytes as u32));
+            self.cwnd = self.cwnd.min(tfrc.bound()).max(self.packet_bytes); // footnote 11
+        }
+        let last_window = f64::from(ack.left) * self.packet_bytes <= self.cwnd;
+        self.no_more = ack.bits & B1 != 0 || self.unused || self.cwnd >= enough || last_window; // section 3.4
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
@@ -177,6 +236,11 @@ impl SenderLaw for Sender {
     fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
         if let Some(tcp) = self.negotiation.tcp_mut() {
             return tcp.on_congestion(now, sign);
+        }
+        if let (Some(tfrc), Congestion::Loss { flight } | Congestion::Timeout { flight }) =
+            (&mut self.tfrc, sign)
+        {
+            tfrc.on_loss(now, self.srtt, flight);
         }
         self.cwnd = sign.halve(self.cwnd, self.packet_bytes);
     }

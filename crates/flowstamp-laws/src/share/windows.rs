@@ -1,4 +1,5 @@
-//! Estimates the mean window of a class's TCP flows from the losses of its queue.
+//! Estimates the mean window of a class's TCP flows from the losses of its queue. PCP's senders estimate the window
+//! of TFRC over routers without PCP in the same way.
 //!
 //! Katabi and Handley 2001, section 4.2, and Katabi, Handley, Rohrs 2002, equation 10, for the weights of [`super::split`]:
 //!
@@ -47,6 +48,13 @@ impl Windows {
         self.since += 1.0;
         self.packets = (self.packets + 1.0).min(SIZES);
         self.packet_bytes += (f64::from(size) - self.packet_bytes) / self.packets;
+    }
+
+    /// Before the first loss, counts as if at least `packets` had come.
+    pub fn begin(&mut self, packets: f64) {
+        if self.known == 0 {
+            self.since = self.since.max(packets);
+        }
     }
 
     /// Notes that the packet was dropped or marked.
