@@ -158,6 +158,14 @@ fn high_load_adds_by_the_square_of_the_rtt() {
     for (rtt_ms, added) in [(10, 0.02), (20, 0.04), (100, 1.0), (500, 25.0), (1000, 50.0)] {
         assert!((law.adds(MS(rtt_ms), 1000.0) - added).abs() < 1e-12, "{rtt_ms} ms");
     }
+    // Footnote 5, equation 7: in proportion to the RTT.
+    let equal = sender::Params { equal_windows: true, ..unbounded() };
+    let law = Sender::new(&equal, &FLOW);
+    for (rtt_ms, added) in [(20, 0.1), (200, 1.0), (400, 2.0)] {
+        assert!((law.adds(MS(rtt_ms), 1000.0) - added).abs() < 1e-12, "{rtt_ms} ms");
+    }
+    let both = sender::Params { ai_square_to: 5.0, ..equal };
+    assert_eq!(Sender::check(&both).map_err(|(key, _)| key), Err("equal_windows"));
     // The limiter's table: 10%, 6%, 4% and 2% of windows of 5, 50, 500 and 5000 packets.
     let limited = Sender::new(&sender::Params { ai_limiter: Limiter::Table, ..unbounded() }, &FLOW);
     for (window, share) in [(5.0, 0.1), (50.0, 0.06), (500.0, 0.04), (5000.0, 0.02)] {

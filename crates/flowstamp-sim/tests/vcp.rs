@@ -52,6 +52,36 @@ fn a_flow_that_sets_nothing_fills_the_link() {
     }
 }
 
+/// Section III-D: with equation 8 flows of 40 and 160 ms have equal rates, with equation 7 (footnote 5) equal windows.
+#[test]
+fn equal_windows_are_rates_by_the_rtt() {
+    let ratio = |law: &str| {
+        let r = run(&format!(
+            r#"
+            duration = "120s"
+            warmup = "40s"
+            [dumbbell]
+            rate = "20Mbps"
+            rtt = "40ms"
+            router = {{ law = "vcp", t_rho = "200ms" }}
+            [[flows]]
+            name = "short"
+            law = {law}
+            count = 4
+            [[flows]]
+            name = "long"
+            law = {law}
+            count = 4
+            rtt = ["160ms", "160ms", "160ms", "160ms"]
+            "#
+        ));
+        r.summary.groups["short"].goodput_bps / r.summary.groups["long"].goodput_bps
+    };
+    let [rates, windows] = [r#""vcp""#, r#"{ law = "vcp", equal_windows = true }"#].map(ratio);
+    assert!((0.8..1.25).contains(&rates), "{rates}");
+    assert!((3.2..5.5).contains(&windows), "{windows}, where equal windows give 4");
+}
+
 fn one(router: &str, law: &str, more: &str) -> String {
     format!(
         r#"

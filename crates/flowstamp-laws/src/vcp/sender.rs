@@ -19,6 +19,9 @@
 //! the authors' code), `ai_base` is `t_rho` as in equation 8, and additive increase adds at most a tenth of the
 //! window per round trip ([`Limiter`]).
 //!
+//! With equal windows (footnote 5, equation 7) `alpha_s = weight alpha rtt / base`, and rates are in inverse proportion
+//! to RTTs.
+//!
 //! TCP-friendly (section VI-C): `alpha_s = 4 (1 - beta^2) / 3` packets per RTT, independent of the RTT, as in general
 //! AIMD for this `beta` (Yang and Lam 2000). Routers then need their own `tcp_friendly`.
 //!
@@ -59,6 +62,9 @@ crate::params! {
         pub mi_limit: f64 = 2.5, // the authors' code
         /// The RTT at which the additive increase is `alpha`. Default: `t_rho` (equation 8); the authors' code has 100 ms.
         pub ai_base: Option<Time> = None, // equation 8
+        /// Whether flows of different RTTs get equal windows instead of equal rates: the additive increase is then
+        /// proportional to the RTT instead of to its square (footnote 5: equation 7 in place of equation 8).
+        pub equal_windows: bool = false,
         /// RTT, as a multiple of `ai_base`, below which the additive increase is proportional to the RTT instead of to
         /// its square. The authors' code has 0.2.
         pub ai_square_from: f64 = 0.0,
@@ -167,6 +173,11 @@ impl SenderLaw for Sender {
         within("beta", p.beta.get(), 0.0, 1.0)?;
         within("weight", p.weight, 1e-6, 1e6)?;
         within("mi_limit", p.mi_limit, 1e-6, 1e3)?;
+        if p.equal_windows && (p.ai_square_from, p.ai_square_to) != (0.0, 1e9) {
+            let wrong =
+                "is true, which leaves nothing for `ai_square_from` and `ai_square_to`; leave them out";
+            return Err(("equal_windows", wrong.to_owned()));
+        }
         within("ai_square_from", p.ai_square_from, 0.0, 1e9)?;
         within("ai_square_to", p.ai_square_to, p.ai_square_from, 1e9)?;
         within("ai_most", p.ai_most, 1e-9, 1e9)
@@ -190,7 +201,7 @@ impl SenderLaw for Sender {
             beta,
             mi_limit: p.mi_limit,
             ai_base: p.ai_base.unwrap_or(t_rho).as_secs_f64(),
-            ai_square: [p.ai_square_from, p.ai_square_to],
+            ai_square: if p.equal_windows { [1.0; 2] } else { [p.ai_square_from, p.ai_square_to] }, // eq. 7 or 8
             ai_most: p.ai_most,
             ai_limiter: p.ai_limiter,
             unscaled: p.tcp_friendly,

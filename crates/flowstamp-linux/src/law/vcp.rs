@@ -118,6 +118,7 @@ pub fn sender(parameters: &SenderParams) -> Result<VcpSender, Refusal> {
         weight,
         mi_limit,
         ai_base,
+        equal_windows,
         ai_square_from,
         ai_square_to,
         ai_most,
@@ -128,6 +129,7 @@ pub fn sender(parameters: &SenderParams) -> Result<VcpSender, Refusal> {
     lacked(&LAW, "t_rho", t_rho, &None, "hosts, who have it from routers")?;
     lacks(&LAW, "mi_limit", mi_limit, &default.mi_limit)?;
     lacks(&LAW, "ai_base", ai_base, &default.ai_base)?;
+    lacks(&LAW, "equal_windows", equal_windows, &default.equal_windows)?;
     lacks(&LAW, "ai_square_from", ai_square_from, &default.ai_square_from)?;
     lacks(&LAW, "ai_square_to", ai_square_to, &default.ai_square_to)?;
     lacks(&LAW, "ai_most", ai_most, &default.ai_most)?;
