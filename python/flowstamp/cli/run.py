@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MOST_ASSUMED = 3
 """Maximum number of assumed keys in the summary; summary.json has all."""
 
+PAPERS = {"vcp.t_rho": "200ms", "vcp-exact.t_rho": "200ms"}
+"""The papers' values of keys that we derive from the paths instead."""
+
 
 def run(
     scenario: ScenarioFile,
@@ -112,9 +115,11 @@ def _assumed(assumed: dict[str, str]) -> str:
         of.setdefault(f"{laws.strip('.')} {name}" if laws else key, []).append(text.rounded(value))
     told = []
     for key, values in of.items():
+        papers = PAPERS.get(key, "")
         most = max(values, key=values.count)
         where = f" on {'most of ' if len(set(values)) > 1 else ''}{len(values)} links" if len(values) > 1 else ""
-        told.append(f"{key} = {most}{where}")
+        other = f" (the paper: {papers})" if papers and most != papers else ""
+        told.append(f"{key} = {most}{where}{other}")
     more = f" and {len(told) - MOST_ASSUMED} more" if len(told) > MOST_ASSUMED else ""
     return ", ".join(told[:MOST_ASSUMED]) + more
 
