@@ -3,6 +3,7 @@
 pub mod header;
 pub mod router;
 pub mod sender;
+pub mod stream;
 pub mod switch;
 
 pub use header::Header;

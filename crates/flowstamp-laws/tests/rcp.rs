@@ -2,6 +2,7 @@
 
 use flowstamp_laws::Stamp;
 use flowstamp_laws::rcp::Header;
+use flowstamp_laws::rcp::header::{MOST_WEIGHT, weight_bits, weight_of};
 use flowstamp_laws::rcp::router::{Capacity, Params, Router};
 use flowstamp_laws::rcp::sender::Sender;
 use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
@@ -154,6 +155,102 @@ fn two_classes_by_age() {
     assert_eq!(offers(&mut router), [1e6, 1e6]);
 }
 
+/// Classes by age: class `k` gets theta^k R from `long_after` times the ratio to the power of `k - 1` on, and R may grow
+/// until the oldest class alone can fill the link.
+#[test]
+fn four_classes_by_age() {
+    let params = Params {
+        long_share: 0.5,
+        long_after: Bytes::new(1000),
+        levels: 4,
+        level_ratio: 10.0,
+        initial_rate: 0.01,
+        ..params()
+    };
+    let mut router = Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
+    let ages = [0.0, 1000.0, 1001.0, 10_000.0, 10_001.0, 100_001.0, 1e12];
+    let rate = router.rate();
+    let shares = ages.map(|age_bytes| offer(&mut router, age_bytes, 0) / rate);
+    assert_eq!(shares, [1.0, 1.0, 0.5, 0.5, 0.25, 0.125, 0.125]);
+    let mut now = Time::ZERO;
+    for _ in 0..20_000 {
+        now = router.on_timer(0, view(now, 0));
+    }
+    assert!((router.rate() / 8e6 - 1.0).abs() < 1e-12);
+    assert_eq!(ages.map(|age_bytes| offer(&mut router, age_bytes, 0)), [1e6; 7]);
+}
+
+/// The rate with which a packet of a flow without a wish leaves.
+fn offer(router: &mut Router, age_bytes: f64, mut bits: u16) -> f64 {
+    let mut stamp: Stamp = Header { rate: 1e15, rtt_s: 0.1, age_bytes }.into();
+    router.on_departure(
+        view(Time::ZERO, 0),
+        PacketOut { size: 1000, stamp: &mut stamp, bits: &mut bits },
+        || 0.5,
+    );
+    Header::from(stamp).rate
+}
+
+/// A packet states five binary digits of a weight, and no bits state the weight 1.
+#[test]
+fn weights_as_packets_state_them() {
+    assert_eq!(weight_bits(1.0), 0);
+    for whole in 1..=32 {
+        assert_eq!(weight_of(weight_bits(f64::from(whole))), f64::from(whole));
+    }
+    assert_eq!(weight_of(weight_bits(MOST_WEIGHT)), MOST_WEIGHT);
+    assert_eq!(weight_of(u16::MAX), MOST_WEIGHT, "the upper byte is not read");
+    for weight in [1.03, 2.97, 33.3, 1000.0, 31_999.0, 63_000.0] {
+        assert!((weight_of(weight_bits(weight)) / weight - 1.0).abs() <= 1.0 / 32.0, "{weight}");
+    }
+}
+
+/// A flow of weight w gets w R, at most the link's rate, and at most what the router's own bound allows.
+#[test]
+fn a_weight_multiplies_the_rate() {
+    let link = RouterView::of(Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::new(&params(), &link);
+    let rate = router.rate();
+    assert_eq!(offer(&mut router, 0.0, weight_bits(10.0)), 10.0 * rate);
+    assert_eq!(offer(&mut router, 0.0, weight_bits(1000.0)), 1e6);
+    let mut router = Router::new(&Params { max_weight: Some(4.0), ..params() }, &link);
+    assert_eq!(offer(&mut router, 0.0, weight_bits(10.0)), 4.0 * rate);
+    assert_eq!(offer(&mut router, 0.0, weight_bits(2.0)), 2.0 * rate);
+}
+
+/// The estimator of section 5.3: each packet moves d by the gain, and what ends an interval leaves it.
+#[test]
+fn a_fixed_gain() {
+    let params = Params { rtt_gain: Some(0.02), ..params() };
+    let mut router = Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
+    for rtt in [0.1, 0.4] {
+        router.on_arrival(view(Time::ZERO, 0), PacketIn::of(1000, Some(&packet(rtt))));
+    }
+    let expected = 0.02 * 0.4 + 0.98 * (0.02 * 0.1 + 0.98 * 0.2);
+    router.on_timer(0, view(Time::from_millis(10), 0));
+    assert!((router.avg_rtt_s() - expected).abs() < 1e-15, "{}", router.avg_rtt_s());
+    assert!((variable(&router, "sample_rtt_s") - 0.25).abs() < 1e-15);
+}
+
+/// Section 3.7: of many packets the share counts, and of two flows that alternate both do.
+#[test]
+fn a_share_of_the_rtts() {
+    let params = Params { rtt_share: 0.125, ..params() };
+    let mut router = Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
+    for _ in 0..4000 {
+        for rtt in [0.1, 0.3] {
+            router.on_arrival(view(Time::ZERO, 0), PacketIn::of(1, Some(&packet(rtt))));
+        }
+    }
+    router.on_timer(0, view(Time::from_millis(10), 0));
+    assert!((variable(&router, "sampled_packets") - 1000.0).abs() <= 2.0);
+    assert!((variable(&router, "sample_rtt_s") - 0.2).abs() < 0.002, "{}", variable(&router, "sample_rtt_s"));
+    assert!(
+        (variable(&router, "input_rate_bps") - 8000.0 * 8.0 / 0.01).abs() < 1e-6,
+        "all packets are input"
+    );
+}
+
 /// The routers of a path add up R^-alpha: two equal ones at alpha = 1 leave half the rate, at alpha = 64 almost all.
 #[test]
 fn alpha_fair_stamps() {
@@ -216,6 +313,30 @@ fn converge(params: &Params, n: f64, rtt_s: f64, capacity: f64) -> (f64, f64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
+    /// Flows of any weights at one router: C/R becomes the sum of the weights, so that shares are in proportion to them
+    /// and add up to C.
+    #[test]
+    fn shares_are_proportional_to_weights(
+        weights in prop::collection::vec(1.0..64.0f64, 1..20),
+        rtt_ms in 20.0..500.0f64,
+        mbps in 10.0..1000.0f64,
+    ) {
+        let capacity = mbps * 125_000.0;
+        let bits: Vec<u16> = weights.iter().map(|weight| weight_bits(*weight)).collect();
+        let stated: Vec<f64> = bits.iter().map(|bits| weight_of(*bits)).collect();
+        let sum: f64 = stated.iter().sum();
+        let (estimate, _) = converge(&params(), sum, rtt_ms / 1e3, capacity);
+        let mut router = Router::new(
+            &Params { initial_rate: 1.0 / estimate, ..params() },
+            &RouterView::of(Rate::from_bytes_per_sec(capacity)),
+        );
+        let offers: Vec<f64> = bits.iter().map(|bits| offer(&mut router, 0.0, *bits)).collect();
+        prop_assert!((offers.iter().sum::<f64>() / capacity - 1.0).abs() < 0.02);
+        for (offer, weight) in offers.iter().zip(&stated) {
+            prop_assert!((offer / offers[0] / (weight / stated[0]) - 1.0).abs() < 1e-9 || *offer == capacity);
+        }
+    }
+
     /// Section 3.2.1: C/R is the number of long flows, whatever capacity, RTT and number, at the recommended gains.
     #[test]
     fn the_rate_is_the_fair_share(
@@ -269,6 +390,10 @@ proptest! {
 fn a_sender_takes_the_rate_and_paces() {
     let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
     let mut law = Sender::new(&Default::default(), &flow);
+    assert_eq!(law.bits(), 0);
+    let weighted =
+        Sender::new(&flowstamp_laws::rcp::sender::Params { weight: 10.0, ..Default::default() }, &flow);
+    assert_eq!(weight_of(weighted.bits()), 10.0);
     assert!(Sender::traits(&Default::default()).handshake);
     assert!(law.pacing().is_none(), "no rate before the answer: the handshake holds the data back");
     let rtt = Time::from_millis(100);

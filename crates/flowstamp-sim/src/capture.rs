@@ -21,6 +21,8 @@ pub struct User {
     pub packets: u32,
     /// Size of the last packet, bytes.
     pub last_size: u16,
+    /// It sends datagrams.
+    pub datagrams: bool,
 }
 
 /// Captured packets and frames, and how many more may be captured.
@@ -124,6 +126,7 @@ impl Capture {
             packet_bytes: self.packet_bytes,
             packets: user.packets,
             last_size: u32::from(user.last_size),
+            datagrams: user.datagrams,
             ecn_capable: packet.flags & ECN_CAPABLE != 0,
             congestion_experienced: packet.flags & CONGESTED != 0,
             l4s: packet.flags & (DATA | L4S) == DATA | L4S,

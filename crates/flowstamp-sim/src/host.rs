@@ -436,7 +436,8 @@ impl Hosts {
         let (packets, last_size) = self.packets(size.map(NonZeroU64::get));
         let slot = self.take_slot(flow);
         let generation = self.flows[slot as usize].generation;
-        net.capture.open(slot, User { generation, record, packets, last_size });
+        let datagrams = self.flows[slot as usize].sends == Sends::Datagrams;
+        net.capture.open(slot, User { generation, record, packets, last_size, datagrams });
         net.label(slot, self.groups[group as usize].label);
         if net.has_police() {
             self.policed.insert(flow_id(slot, generation), record);

@@ -140,6 +140,8 @@ pub struct CapturedPacket {
     pub packets: u32,
     /// Bytes of the flow's last packet.
     pub last_size: u32,
+    /// The flow sends datagrams, which travel in UDP; otherwise it is in TCP.
+    pub datagrams: bool,
     /// ECN-capable transport.
     pub ecn_capable: bool,
     /// Packet of an L4S flow: ECT(1) (data).

@@ -4,6 +4,7 @@ mod common;
 
 use common::run;
 use flowstamp_laws::registry::Header;
+use flowstamp_sim::results::CapturedPacket;
 
 /// The handshake by hand: SYN and SYN-ACK of 40 bytes, then the data; completion counts from the SYN.
 #[test]
@@ -384,4 +385,95 @@ fn a_flow_that_has_switched_speaks_tcp_to_its_end() {
         assert!(after.iter().all(|p| p.header == Header::Plain), "RCP after the switch");
         assert_eq!(after.iter().any(|p| p.fin), handshake);
     }
+}
+
+/// Sections 1.3 and 3.6: goodput is in proportion to the weights, up to the router's bound, and the police takes the rate
+/// of a heavy weight for what the flow was told.
+#[test]
+fn goodput_is_in_proportion_to_weights() {
+    for (bound, shares) in [("", [10.0, 3.0, 1.0]), (", max_weight = 4", [4.0, 3.0, 1.0])] {
+        let r = run(&format!(
+            r#"
+            duration = "60s"
+            warmup = "20s"
+            header = "0B"
+            [dumbbell]
+            rate = "50Mbps"
+            rtt = "50ms"
+            police = {{ heavy = "4Mbps", isolate = "100s" }}
+            router = {{ law = "rcp"{bound} }}
+            [[flows]]
+            name = "ten"
+            law = {{ law = "rcp", weight = 10 }}
+            [[flows]]
+            name = "three"
+            law = {{ law = "rcp", weight = 3 }}
+            [[flows]]
+            name = "one"
+            law = "rcp"
+            "#
+        ));
+        let all: f64 = shares.iter().sum();
+        for (flow, share) in r.flows.iter().zip(shares) {
+            let expected = 50e6 * share / all;
+            assert!((flow.goodput_bps / expected - 1.0).abs() < 0.03, "{bound}: {flow:?}, not {expected}");
+        }
+        let tested = r.summary.links["bottleneck"].police.as_ref().expect("there is a police");
+        assert!(tested.iter().all(|t| t.isolations == 0), "{bound}: {tested:?}");
+    }
+}
+
+/// Section 6.1.1: a stream over UDP gets the share of a flow and follows it as flows come and go, loses nothing, and uses no
+/// more than its encoder makes. Its packets are datagrams: none is acknowledged, and one header-only packet per round trip
+/// asks for the rate.
+#[test]
+fn a_stream_follows_the_rate() {
+    let r = run(r#"
+        duration = "60s"
+        header = "0B"
+        [dumbbell]
+        rate = "20Mbps"
+        rtt = "50ms"
+        buffer = "2BDP"
+        router = "rcp"
+        [[flows]]
+        name = "stream"
+        law = "rcp-stream"
+        rate = "12Mbps"
+        [[flows]]
+        name = "file"
+        law = "rcp"
+        count = 3
+        every = "2s"
+        start = "20s"
+        stop = "40s"
+        [probes]
+        every = "1s"
+        groups = true
+        [capture]
+        links = ["bottleneck"]
+        packets = 2000
+        "#);
+    let key =
+        r.series.keys.iter().position(|k| k.name == "stream" && k.metric == "goodput_bps").expect("series");
+    let mean = |from: f64, to: f64| {
+        let within = |i: &usize| r.series.key[*i] as usize == key && r.series.time_s[*i] > from;
+        let values: Vec<f64> = (0..r.series.key.len())
+            .filter(|i| within(i) && r.series.time_s[*i] <= to)
+            .map(|i| r.series.value[i])
+            .collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    };
+    for (from, to, mbps) in [(10.0, 20.0, 12.0), (30.0, 40.0, 5.0), (50.0, 60.0, 12.0)] {
+        let got = mean(from, to) / 1e6;
+        assert!((got / mbps - 1.0).abs() < 0.05, "{from} s: {got} Mb/s, not {mbps}");
+    }
+    assert_eq!(r.summary.packets.lost, 0);
+    let packets = &r.capture.packets;
+    assert!(packets.iter().all(|p| p.datagrams && p.header == Header::Rcp));
+    let (asks, data): (Vec<&CapturedPacket>, Vec<&CapturedPacket>) =
+        packets.iter().filter(|p| p.data).partition(|p| p.control);
+    let seconds = packets.last().expect("packets").time_ps as f64 * 1e-12;
+    assert!((asks.len() as f64 * 0.05 / seconds - 1.0).abs() < 0.1, "{} in {seconds} s", asks.len());
+    assert!(data.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1));
 }

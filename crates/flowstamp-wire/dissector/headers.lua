@@ -138,9 +138,9 @@ local r = {
     reverse_rate = ProtoField.double("rcp.reverse_bottleneck_rate", "Reverse bottleneck rate"),
     rtt = ProtoField.double("rcp.rtt", "RTT"),
     protocol = ProtoField.uint8("rcp.protocol", "Protocol", base.DEC, protocols),
-    unused = ProtoField.uint8("rcp.unused", "Unused", base.HEX),
+    weight = ProtoField.double("rcp.weight", "Weight"),
 }
-rcp.fields = { r.bottleneck_rate, r.reverse_rate, r.rtt, r.protocol, r.unused }
+rcp.fields = { r.bottleneck_rate, r.reverse_rate, r.rtt, r.protocol, r.weight }
 
 local rcp_truncated =
     ProtoExpert.new("rcp.truncated", "RCP header truncated", expert.group.MALFORMED, expert.severity.WARN)
@@ -172,7 +172,8 @@ function rcp.dissector(tvb, pinfo, tree)
         subtree:add(r.protocol, tvb:range(10, 1))
     end
     if captured >= 12 then
-        subtree:add(r.unused, tvb:range(11, 1))
+        local code = tvb:range(11, 1):uint()
+        subtree:add(r.weight, tvb:range(11, 1), (1 + code % 16 / 16) * 2 ^ math.floor(code / 16))
     end
 
     if tvb:reported_len() < RCP_HEADER_LEN then

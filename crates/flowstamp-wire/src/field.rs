@@ -5,6 +5,8 @@ use thiserror::Error;
 
 /// IP protocol number of TCP, which usually follows a congestion header.
 pub const PROTOCOL_TCP: u8 = 6;
+/// IP protocol number of UDP.
+pub const PROTOCOL_UDP: u8 = 17;
 
 /// A header could not be written, because the buffer is shorter than the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -1,4 +1,4 @@
-//! The bytes of a simulated packet: Ethernet II, IPv4, optionally XCP, RCP or PCP, TCP.
+//! The bytes of a simulated packet: Ethernet II, IPv4, optionally XCP, RCP or PCP, TCP or UDP.
 //!
 //! The simulator's packets carry no payload bytes, so a frame holds headers only, cut like a capture with a small snap length. The
 //! IPv4 total length gives the packet's true size, and [`FrameSpec::wire_len`] is the original length for the capture file. The
@@ -11,7 +11,9 @@
 //! - time to live 64 everywhere, "don't fragment" set, no Ethernet padding or frame check sequence.
 
 use etherparse::checksum::Sum16BitWords;
-use etherparse::{EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
+use etherparse::{
+    EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader,
+};
 use flowstamp_laws::Stamp;
 
 /// Bytes of the Ethernet II header.
@@ -38,6 +40,8 @@ pub struct HeaderContent {
     pub data: bool,
     /// Bytes of a full data packet.
     pub packet_bytes: u32,
+    /// UDP follows, not TCP.
+    pub udp: bool,
 }
 
 /// Writes a header between IP and TCP.
@@ -137,6 +141,8 @@ pub struct FrameSpec<'a> {
     pub sack: &'a [(u32, u32)],
     /// The header between IP and TCP, if the flow's law has one. Its protocol field should name TCP.
     pub shim: Option<Shim>,
+    /// The transport is UDP: only ports and length are of use, and the packet's number is in the IP identification.
+    pub udp: bool,
     /// IP total length on the simulated wire, in bytes; raised to the headers' length if below it.
     pub ip_len: u16,
     /// IP identification.
@@ -153,7 +159,8 @@ impl FrameSpec<'_> {
     pub fn write(&self, buffer: &mut [u8; MAX_LEN]) -> usize {
         let mut tcp = self.tcp_header();
         let (source, destination) = (host_address(self.src_host), host_address(self.dst_host));
-        let ip_len = self.ip_len(tcp.header_len());
+        let ip_len = self.ip_len(if self.udp { UdpHeader::LEN } else { tcp.header_len() });
+        let transport = if self.udp { IpNumber::UDP } else { IpNumber::TCP };
         let mut ip = Ipv4Header {
             ecn: match self.ecn {
                 Ecn::NotEct => IpEcn::NotEct,
@@ -164,24 +171,38 @@ impl FrameSpec<'_> {
             total_len: ip_len,
             identification: self.id,
             time_to_live: TTL,
-            protocol: self.shim.map_or(IpNumber::TCP, |shim| IpNumber(shim.ip_protocol)),
+            protocol: self.shim.map_or(transport, |shim| IpNumber(shim.ip_protocol)),
             source,
             destination,
             ..Ipv4Header::default()
         };
         ip.header_checksum = ip.calc_header_checksum();
 
-        let tcp_len = ip_len - (Ipv4Header::MIN_LEN + self.shim_len()) as u16;
+        let len = ip_len - (Ipv4Header::MIN_LEN + self.shim_len()) as u16;
+        let mut udp = UdpHeader {
+            source_port: self.src_port,
+            destination_port: self.dst_port,
+            length: len,
+            checksum: 0,
+        };
         // The crate's own checksum needs the payload as a slice. Summing the header alone, with the payload's length in the
         // pseudo-header, gives the same sum for zeros at no cost per byte.
-        tcp.checksum = Sum16BitWords::new()
-            .add_4bytes(source)
-            .add_4bytes(destination)
-            .add_2bytes([0, IpNumber::TCP.0])
-            .add_2bytes(tcp_len.to_be_bytes())
-            .add_slice(&tcp.to_bytes())
-            .ones_complement()
-            .to_be();
+        let sum = |header: &[u8]| {
+            Sum16BitWords::new()
+                .add_4bytes(source)
+                .add_4bytes(destination)
+                .add_2bytes([0, transport.0])
+                .add_2bytes(len.to_be_bytes())
+                .add_slice(header)
+                .ones_complement()
+                .to_be()
+        };
+        if self.udp {
+            // A checksum of zero is written as all ones (RFC 768).
+            udp.checksum = Some(sum(&udp.to_bytes())).filter(|sum| *sum != 0).unwrap_or(u16::MAX);
+        } else {
+            tcp.checksum = sum(&tcp.to_bytes());
+        }
 
         let ethernet = Ethernet2Header {
             source: host_mac(self.src_host),
@@ -198,7 +219,11 @@ impl FrameSpec<'_> {
         if let Some(shim) = &self.shim {
             push(shim.bytes());
         }
-        push(&tcp.to_bytes());
+        if self.udp {
+            push(&udp.to_bytes());
+        } else {
+            push(&tcp.to_bytes());
+        }
         len
     }
 
@@ -206,11 +231,12 @@ impl FrameSpec<'_> {
     #[must_use]
     pub fn wire_len(&self) -> u32 {
         let sack_len = if self.sack_blocks() == 0 { 0 } else { 4 + 8 * self.sack_blocks() };
-        ETHERNET_LEN as u32 + u32::from(self.ip_len(TcpHeader::MIN_LEN + sack_len))
+        let transport = if self.udp { UdpHeader::LEN } else { TcpHeader::MIN_LEN + sack_len };
+        ETHERNET_LEN as u32 + u32::from(self.ip_len(transport))
     }
 
-    fn ip_len(&self, tcp_header_len: usize) -> u16 {
-        let headers = Ipv4Header::MIN_LEN + self.shim_len() + tcp_header_len;
+    fn ip_len(&self, transport_len: usize) -> u16 {
+        let headers = Ipv4Header::MIN_LEN + self.shim_len() + transport_len;
         self.ip_len.max(headers as u16) // at most MAX_LEN
     }
 
@@ -280,6 +306,7 @@ mod tests {
             ecn: Ecn::Ect0,
             sack: &[],
             shim: None,
+            udp: false,
             ip_len: 1500,
             id: 7,
         }
@@ -313,6 +340,21 @@ mod tests {
         assert!(payload.iter().all(|byte| *byte == 0));
         assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4(&ip, payload).unwrap());
         assert_eq!((tcp.sequence_number, tcp.acknowledgment_number), (spec.seq, spec.ack));
+    }
+
+    #[test]
+    fn datagrams_are_in_udp() {
+        let shim: Shim = rcp::Header { protocol: 17, ..rcp::Header::ack(rcp::BytesPerMilli::NONE) }.into();
+        for shim in [None, Some(shim)] {
+            let frame = whole(&FrameSpec { udp: true, shim, ip_len: 1000, ..spec() });
+            let (ip, after_ip) = Ipv4Header::from_slice(&frame[ETHERNET_LEN..]).unwrap();
+            assert_eq!(ip.protocol.0, shim.map_or(17, |shim| shim.ip_protocol()));
+            let shim_len = shim.map_or(0, |shim| shim.bytes().len());
+            let (udp, payload) = UdpHeader::from_slice(&after_ip[shim_len..]).unwrap();
+            assert_eq!((udp.source_port, usize::from(udp.length)), (5001, 8 + payload.len()));
+            assert_eq!(payload.len(), 1000 - 20 - shim_len - 8);
+            assert_eq!(udp.checksum, udp.calc_checksum_ipv4(&ip, payload).unwrap());
+        }
     }
 
     #[test]

@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_stamp_and_its_bits() {
         let header = |stamp, data, bits| {
-            header_of(&HeaderContent { stamp: Stamp(stamp), bits, data, packet_bytes: 1000 })
+            header_of(&HeaderContent { stamp: Stamp(stamp), bits, data, packet_bytes: 1000, udp: false })
         };
         assert_eq!(header([9000.0, 0.0625, -300.0], true, 61 << 8 | B1), sample());
         let ack = Header { ack: true, b1: false, b2: true, ptl: 64, ..sample() };

@@ -8,7 +8,7 @@
 //!   +---------------------------------------------------------------+
 //! 4 |  reverse bottleneck rate    bytes/ms, unsigned                |
 //!   +-------------------------------+---------------+---------------+
-//! 8 |  RTT           ms, unsigned   |   protocol    |    unused     |
+//! 8 |  RTT           ms, unsigned   |   protocol    |    weight     |
 //!   +-------------------------------+---------------+---------------+
 //! ```
 //!
@@ -18,8 +18,8 @@
 //! would turn the slowest flow into one that asks for everything.
 //!
 //! Deviations (thesis says / we do / because):
-//! 1. The figure gives the four fields 11 of 12 bytes / the last byte is unused, written as zero and ignored when read / this aligns
-//!    all fields.
+//! 1. The figure gives the four fields 11 of 12 bytes / the last byte states the flow's weight, four bits of exponent and four of
+//!    mantissa, and is zero for the weight 1 / section 3.6's unequal shares need one, and this aligns all fields.
 //! 2. Section 6.1.1 sends an unknown RTT as zero / it is all ones / appendix F's routers can tell it from an RTT that rounds to
 //!    0 ms. Zero is read as 0 ms.
 //! 3. The protocol has no assigned number / [`IP_PROTOCOL`] is the second of RFC 3692's numbers for experiments / XCP has the
@@ -29,7 +29,7 @@
 //!
 //! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
 
-use crate::field::{Clock, EmitError, PROTOCOL_TCP, array, emit};
+use crate::field::{Clock, EmitError, PROTOCOL_TCP, PROTOCOL_UDP, array, emit};
 use crate::frame::{Codec, HeaderContent, Shim};
 use thiserror::Error;
 
@@ -46,7 +46,7 @@ mod field {
     pub const REVERSE_BOTTLENECK_RATE: Range<usize> = 4..8;
     pub const RTT: Range<usize> = 8..10;
     pub const PROTOCOL: usize = 10;
-    pub const UNUSED: usize = 11;
+    pub const WEIGHT: usize = 11;
 }
 
 /// A rate in the header's format: whole bytes/ms, 1 to 2^32 - 1 (8 kb/s to 34.4 Tb/s), or none.
@@ -161,8 +161,6 @@ pub enum ParseError {
 }
 
 /// A decoded RCP header.
-///
-/// The unused byte has no field: it is written as zero and ignored when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     /// The lowest rate of the path so far; at first the rate that the sender requests.
@@ -173,13 +171,21 @@ pub struct Header {
     pub rtt: Millis16,
     /// IP protocol number of what follows, [`PROTOCOL_TCP`] as a rule.
     pub protocol: u8,
+    /// The flow's weight, coded as [`flowstamp_laws::rcp::header::weight_of`] reads it.
+    pub weight: u8,
 }
 
 impl Header {
     /// A data packet's header in front of TCP: the requested rate and the sender's RTT, with nothing to return.
     #[must_use]
     pub const fn data(bottleneck_rate: BytesPerMilli, rtt: Millis16) -> Self {
-        Self { bottleneck_rate, reverse_bottleneck_rate: BytesPerMilli::NONE, rtt, protocol: PROTOCOL_TCP }
+        Self {
+            bottleneck_rate,
+            reverse_bottleneck_rate: BytesPerMilli::NONE,
+            rtt,
+            protocol: PROTOCOL_TCP,
+            weight: 0,
+        }
     }
 
     /// A pure ack's header in front of TCP: only the rate returned. Its own rate is zero, as section 6.1.1 asks, and its
@@ -191,6 +197,7 @@ impl Header {
             reverse_bottleneck_rate,
             rtt: Millis16::UNKNOWN,
             protocol: PROTOCOL_TCP,
+            weight: 0,
         }
     }
 
@@ -213,6 +220,7 @@ impl Header {
             reverse_bottleneck_rate: rate(field::REVERSE_BOTTLENECK_RATE),
             rtt: Millis16(u16::from_be_bytes(array(bytes, field::RTT))),
             protocol: bytes[field::PROTOCOL],
+            weight: bytes[field::WEIGHT],
         })
     }
 
@@ -237,7 +245,7 @@ impl Header {
         bytes[field::REVERSE_BOTTLENECK_RATE].copy_from_slice(&self.reverse_bottleneck_rate.0.to_be_bytes());
         bytes[field::RTT].copy_from_slice(&self.rtt.0.to_be_bytes());
         bytes[field::PROTOCOL] = self.protocol;
-        bytes[field::UNUSED] = 0;
+        bytes[field::WEIGHT] = self.weight;
         bytes
     }
 }
@@ -255,12 +263,14 @@ pub const CODEC: Codec = Codec { len: HEADER_LEN, shim: |content| header_of(cont
 fn header_of(content: &HeaderContent) -> Header {
     let stamp = flowstamp_laws::rcp::Header::from(content.stamp);
     let rate = BytesPerMilli::from_bytes_per_sec(stamp.rate);
+    let protocol = if content.udp { PROTOCOL_UDP } else { PROTOCOL_TCP };
+    let of = |header| Header { protocol, ..header };
     if !content.data {
-        return Header::ack(rate);
+        return of(Header::ack(rate));
     }
     let wish = if rate == BytesPerMilli::MAX { BytesPerMilli::NONE } else { rate };
     let rtt = if stamp.rtt_s > 0.0 { Millis16::from_secs_f64(stamp.rtt_s) } else { Millis16::UNKNOWN };
-    Header::data(wish, rtt)
+    Header { weight: content.bits as u8, ..of(Header::data(wish, rtt)) }
 }
 
 #[cfg(test)]
@@ -335,12 +345,13 @@ mod tests {
     }
 
     prop_compose! {
-        fn header()(rate: u32, reverse: u32, rtt: u16, protocol: u8) -> Header {
+        fn header()(rate: u32, reverse: u32, rtt: u16, protocol: u8, weight: u8) -> Header {
             Header {
                 bottleneck_rate: BytesPerMilli::from_bits(rate),
                 reverse_bottleneck_rate: BytesPerMilli::from_bits(reverse),
                 rtt: Millis16::from_bits(rtt),
                 protocol,
+                weight,
             }
         }
     }
@@ -359,9 +370,8 @@ mod tests {
         }
 
         #[test]
-        fn what_parses_emits_the_same_bytes_but_the_unused(mut bytes in any::<[u8; HEADER_LEN]>()) {
+        fn what_parses_emits_the_same_bytes(bytes in any::<[u8; HEADER_LEN]>()) {
             let header = Header::parse(&bytes).unwrap();
-            bytes[field::UNUSED] = 0;
             prop_assert_eq!(header.to_bytes(), bytes);
         }
 

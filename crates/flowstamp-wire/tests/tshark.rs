@@ -114,6 +114,7 @@ fn spec(xcp: Option<Header>) -> FrameSpec<'static> {
         ecn: Ecn::Ect0,
         sack: &[],
         shim: xcp.map(Into::into),
+        udp: false,
         ip_len: 1500,
         id: 7,
     }

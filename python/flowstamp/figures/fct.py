@@ -9,8 +9,9 @@ offered load (Dukkipati 2007):
     slow start  (log2(L + 1) + 1/2) RTT + L / C           section 4.2.1
 
     server      time in an exact processor-sharing server with the flows of the run, plus 1.5 RTT
+    fb, srpt    the same in a server with foreground-background, or with the shortest remaining time first
 
-Formulas and server are those of `flowstamp.theory`. The server uses the actual arrivals. This matters for heavy-tailed
+Formulas and servers are those of `flowstamp.theory`. The servers use the actual arrivals. This matters for heavy-tailed
 sizes, where a few of the largest flows dominate the mean of a hundred.
 
 Means are over the flows that started after warm-up and completed before the end of the run, as in the thesis. A
@@ -141,8 +142,14 @@ class Ideal:
 
 
 CURVES = {"ps": "PS", "bound": "lower bound", "slow_start": "slow start"}
-SERVER = "server"
-REFERENCES = {**CURVES, SERVER: "PS, simulated"}
+SERVERS: Mapping[str, tuple[theory.Discipline, str]] = {
+    "server": ("ps", "PS, simulated"),
+    "fb": ("fb", "FB, simulated"),
+    "srpt": ("srpt", "SRPT, simulated"),
+}
+REFERENCES = CURVES | {name: label for name, (_, label) in SERVERS.items()}
+USUAL = (*CURVES, "server")
+"""References of every bin in `ID.fct.json`."""
 
 
 # ---------------------------------------------------------------------------------------------------- measuring
@@ -181,8 +188,8 @@ class Measured(Protocol):
     def members(self) -> Sequence[Measured]:
         """The runs with the individual seeds, if this one pools several."""
 
-    def server(self, group: str) -> Floats:
-        """Returns the flows' times in a processor-sharing server; NaN for flows on another path."""
+    def server(self, group: str, discipline: theory.Discipline) -> Floats:
+        """Returns the flows' times in an exact server; NaN for flows on another path."""
 
 
 class RunSetLike(Protocol):
@@ -279,8 +286,8 @@ class Flows:
         ideal = self.run.ideal(self.group)
         if ideal is None:
             return np.full(self.packets.size, np.nan)
-        if name == SERVER:
-            return 1.5 * ideal.rtt_s + self.run.server(self.group)[self.chosen]
+        if name in SERVERS:
+            return 1.5 * ideal.rtt_s + self.run.server(self.group, SERVERS[name][0])[self.chosen]
         return ideal.curve(name, self.packets)
 
 
@@ -296,7 +303,7 @@ def reference(run: Measured, group: str, name: str, low: float = 0, high: float 
     return flows.sized(flows.reference(name), low, high)
 
 
-def bins(run: Measured, group: str, least: int = 1, references: Collection[str] = tuple(REFERENCES)) -> list[Bin]:
+def bins(run: Measured, group: str, least: int = 1, references: Collection[str] = USUAL) -> list[Bin]:
     """Returns eight bins per decade of size with these references, without bins of fewer than `least` flows."""
     return _bins(Flows(run, group), least, references)
 
@@ -374,7 +381,7 @@ def _one(of: Flows, name: str, split: float) -> float:
             return float(np.nanmax(of.times)) if of.times.size else float("nan")
         case "afct_half_width":
             return half_width(of.times)
-        case "afct_ps" | "afct_server":
+        case "afct_ps" | "afct_server" | "afct_fb" | "afct_srpt":
             return mean(of.reference(name.removeprefix("afct_")))
         case "completed_share":
             flows = of.since_warmup
@@ -399,6 +406,8 @@ MEASURES = (
         "afct_half_width",
         "afct_ps",
         "afct_server",
+        "afct_fb",
+        "afct_srpt",
         "completed_share",
         "offered_load",
         "active",

@@ -35,7 +35,7 @@ class Finished:
     packet_bytes: float
     times: fct.FlowTimes
     scenario: Mapping[str, Any] = field(default_factory=dict)
-    served: dict[bool, Floats] = field(default_factory=dict)  # cache of `server`, by direction
+    served: dict[tuple[bool, theory.Discipline], Floats] = field(default_factory=dict)  # cache of `server`
     members: tuple[Finished, ...] = ()
     """The runs with the individual seeds, if this one pools several."""
 
@@ -72,21 +72,22 @@ class Finished:
         carried = fct.payload(self.scenario, self.packet_bytes)
         return fct.Ideal.of(self.summary, group, self.packet_bytes, carried)
 
-    def server(self, group: str) -> Floats:
-        """Returns the flows' times in a processor-sharing server; NaN for flows opposite in direction to `group`."""
+    def server(self, group: str, discipline: theory.Discipline) -> Floats:
+        """Returns the flows' times in an exact server; NaN for flows opposite in direction to `group`."""
         if self.members:
-            return np.concatenate([run.server(group) for run in self.members])
+            return np.concatenate([run.server(group, discipline) for run in self.members])
         times, ideal = self.times, self.ideal(group)
         reverse = {f["name"]: bool(f.get("reverse")) for f in self.scenario.get("flows", ())}
         if ideal is None or not self.scenario.get("dumbbell"):
             return np.full(times.start_s.size, np.nan)
-        if reverse[group] not in self.served:
+        key = (reverse[group], discipline)
+        if key not in self.served:
             codes = [code for name, code in times.groups.items() if reverse.get(name) == reverse[group]]
             here = np.isin(times.group, codes)
             taken = np.full(times.start_s.size, np.nan)
-            taken[here] = theory.served("ps", times.start_s[here], times.packets[here], 8 * ideal.capacity)
-            self.served[reverse[group]] = taken
-        return self.served[reverse[group]]
+            taken[here] = theory.served(discipline, times.start_s[here], times.packets[here], 8 * ideal.capacity)
+            self.served[key] = taken
+        return self.served[key]
 
     def normalized(self, group: str) -> float:
         """Returns a group's mean goodput per flow / the fair share, which is its path's capacity / number of flows."""

@@ -15,6 +15,26 @@ pub struct Header {
     pub age_bytes: f64,
 }
 
+/// The largest weight that a packet can state.
+pub const MOST_WEIGHT: f64 = 63_488.0;
+
+/// The bits beside the stamp, and the last byte of the header on the wire, for a weight of 1 to [`MOST_WEIGHT`]: four
+/// bits of exponent and four of mantissa. Whole numbers up to 32 are exact, others are off by at most 1/32.
+#[must_use]
+pub fn weight_bits(weight: f64) -> u16 {
+    let exponent = (weight.clamp(1.0, MOST_WEIGHT) as u32).ilog2();
+    let mantissa = libm::round((weight / f64::from(1u32 << exponent) - 1.0) * 16.0);
+    (exponent as u16 * 16 + mantissa as u16).min(255)
+}
+
+/// The weight that these bits state; 1 where a sender states none.
+#[inline]
+#[must_use]
+pub fn weight_of(bits: u16) -> f64 {
+    let [_, code] = bits.to_be_bytes();
+    f64::from((16 + u32::from(code & 15)) << (code >> 4)) / 16.0
+}
+
 impl From<Stamp> for Header {
     #[inline]
     fn from(Stamp([rate, rtt_s, age_bytes]): Stamp) -> Self {

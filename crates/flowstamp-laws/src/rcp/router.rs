@@ -22,7 +22,15 @@
 //! - [`Params::fairness`]: alpha-fair sharing (Kelly, Raina and Voice 2008): the routers of a path add up `R^-alpha`,
 //!   and the flow sends at the sum to the power of `-1/alpha`. As alpha grows without bound, only the slowest router
 //!   counts, which is RCP. alpha = 1 is proportional fairness.
-//! - [`Params::long_share`]: two classes by age (section 3.6), rates 1 : theta, without per-flow state.
+//! - Weights (sections 1.3 and 3.6): a packet that states the weight `w` leaves with `w R`, so that `C/R` estimates the
+//!   sum of the weights. [`Params::max_weight`] bounds what senders may state.
+//! - [`Params::long_share`]: classes by age (section 3.6) without per-flow state. With two classes rates are 1 : theta;
+//!   with [`Params::levels`] classes they are `1 : theta : theta^2 : ...`, and R may grow until the oldest class alone
+//!   can fill the link.
+//! - [`Params::rtt_gain`]: the estimator that section 3.5's replaced, `d = g RTT + (1 - g) d` for each packet. Section
+//!   5.3 finds it unstable where RTTs differ.
+//! - [`Params::rtt_share`]: only this share of packets enters the average RTT (section 3.7, footnote 2). Multiples of
+//!   the golden ratio, modulo 1, choose them, which no order of the flows' packets can follow.
 //!
 //! The router averages the RTTs that packets state, and lines 3 to 6 follow a higher RTT at once and a lower one
 //! slowly. A few small packets that state 19 s therefore hold `d` there, and so keep `R` from changing.
@@ -55,7 +63,7 @@
 //!    capacity is unknown, line 6 uses `y` for `C`, R is at most 400 Gb/s, and R starts with one packet per `d` (per
 //!    `max_interval` while `d` is unknown) / `R/C` in line 6 is the inverse of the number of flows, and so is `R/y`.
 
-use super::header::Header;
+use super::header::{Header, MOST_WEIGHT, weight_of};
 use crate::router::{Gains, LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView};
 use crate::sender::AS_MUCH_AS_THERE_IS;
 use crate::units::{Bytes, Rate, Time};
@@ -98,6 +106,17 @@ crate::params! {
         pub long_share: f64 = 1.0,
         /// A flow is long once it has sent this much.
         pub long_after: Bytes = Bytes::new(100_000), // ours: section 3.6 leaves the threshold open
+        /// Number of classes by age, 2 to 16. Each has `long_share` of the rate of the class before it.
+        pub levels: u32 = 2, // section 3.6; more is its "any number of levels"
+        /// Age at which a class begins, from the third on, as a multiple of that of the class before it; above 1.
+        pub level_ratio: f64 = 4.0, // ours
+        /// Largest weight that a sender may state; at least 1. A larger one counts as this. Default: unbounded.
+        pub max_weight: Option<f64> = None,
+        /// Gain of a moving average over packets, which replaces section 3.5's estimate of the RTT; above 0, at most 1.
+        /// The author's ns-2 model: 0.02.
+        pub rtt_gain: Option<f64> = None,
+        /// Share of packets whose RTT the router reads; above 0, at most 1 (section 3.7).
+        pub rtt_share: f64 = 1.0,
     }
 }
 
@@ -119,6 +138,20 @@ impl Params {
         self.max_allowable_rtt.unwrap_or(MAX_ALLOWABLE_RTT)
     }
 
+    /// Share of `R` for a flow that has sent `age_bytes` (section 3.6).
+    #[inline]
+    fn level_share(&self, age_bytes: f64) -> f64 {
+        let (mut share, mut after) = (1.0, self.long_after.as_f64());
+        for _ in 1..self.levels {
+            if age_bytes <= after {
+                break;
+            }
+            share *= self.long_share;
+            after *= self.level_ratio;
+        }
+        share
+    }
+
     /// Length of the first interval, seconds.
     fn first_interval_s(&self) -> f64 {
         self.initial_rtt.unwrap_or(Time::MAX).min(self.max_interval).as_secs_f64()
@@ -131,6 +164,9 @@ const FASTEST: f64 = 400e9 / 8.0;
 /// Averaging time of the mean RTT by bytes, in units of `d`. It covers some tens of packets of a flow in equilibrium,
 /// so that a liar's packets never make up a whole interval.
 const MEMORY: f64 = 16.0;
+
+/// The golden ratio's fraction of 2^32. Its multiples spread evenly over the range of 32 bits.
+const GOLDEN: u32 = 0x9e37_79b9;
 
 /// The mean RTT by bytes, which bounds RTTs.
 #[derive(Clone, Copy, Debug)]
@@ -180,6 +216,8 @@ pub struct Router {
     /// Upper bound of RTTs, seconds.
     most_rtt: f64,
     by_bytes: ByBytes,
+    /// Chooses the packets whose RTT counts, if only a share does.
+    choice: u32,
     /// `num_pkts_with_rtt`.
     packets_with_rtt: u32,
     /// Queue at the last update, in bytes.
@@ -218,6 +256,14 @@ impl Router {
         self.link_rate.unwrap_or(FASTEST)
     }
 
+    /// Whether the RTT of the packet that arrives counts.
+    #[inline]
+    fn reads_rtt(&mut self) -> bool {
+        let share = self.params.rtt_share;
+        self.choice = self.choice.wrapping_add(GOLDEN);
+        share >= 1.0 || f64::from(self.choice) < share * f64::from(u32::MAX)
+    }
+
     /// Appendix F lines 1 to 16, with a queue of `queue` bytes.
     fn update(&mut self, queue: f64) {
         let p = self.params;
@@ -232,9 +278,11 @@ impl Router {
                 self.begin_interval(queue, input_rate);
                 return;
             }
-            let share = || self.link_share(input_rate);
-            let weight = sample_weight(sample, self.avg_rtt, interval, share).clamp(0.0, 1.0);
-            self.avg_rtt = weight * sample + (1.0 - weight) * self.avg_rtt; // line 7
+            if p.rtt_gain.is_none() {
+                let share = || self.link_share(input_rate);
+                let weight = sample_weight(sample, self.avg_rtt, interval, share).clamp(0.0, 1.0);
+                self.avg_rtt = weight * sample + (1.0 - weight) * self.avg_rtt; // line 7
+            }
             self.bound_rtt(sample);
         }
         if self.avg_rtt <= 0.0 {
@@ -258,7 +306,7 @@ impl Router {
         };
         let rate = self.rate * (1.0 + interval / self.avg_rtt * change);
         // Section 3.6: R may grow until long flows alone can fill the link.
-        let most = target / p.long_share;
+        let most = target / p.level_share(f64::INFINITY);
         self.rate = rate.min(most).max(min_rate.min(most)); // lines 9 to 12
         self.begin_interval(queue, input_rate);
     }
@@ -310,6 +358,11 @@ impl RouterLaw for Router {
         within("growth", p.growth, 0.0, 10.0)?;
         within("fairness", p.fairness, 0.0, 100.0)?;
         within("long_share", p.long_share, 0.001, 1.0)?;
+        within("levels", f64::from(p.levels), 2.0, 16.0)?;
+        within("level_ratio", p.level_ratio, 1.001, 1e6)?;
+        p.max_weight.map_or(Ok(()), |most| within("max_weight", most, 1.0, MOST_WEIGHT))?;
+        p.rtt_gain.map_or(Ok(()), |gain| within("rtt_gain", gain, 1e-9, 1.0))?;
+        within("rtt_share", p.rtt_share, 1e-6, 1.0)?;
         p.max_rtt_factor.map_or(Ok(()), |c| within("max_rtt_factor", c, 1.0, 1e6))?;
         within("mtu", p.mtu.as_f64(), 1.0, 65_535.0)?;
         for (name, time) in [
@@ -352,6 +405,7 @@ impl RouterLaw for Router {
             sum_weight: 0.0,
             most_rtt: f64::INFINITY,
             by_bytes: ByBytes { mean: 0.0, bytes: 0.0 },
+            choice: 0,
             packets_with_rtt: 0,
             last_queue: 0.0,
             input_rate: 0.0,
@@ -379,9 +433,13 @@ impl RouterLaw for Router {
         self.input_bytes += f64::from(size); // line 18
         if let Some(stamp) = stamp {
             let rtt_s = Header::from(*stamp).rtt_s;
-            if rtt_s > 0.0 && rtt_s < self.params.max_allowable_rtt().as_secs_f64() {
+            if rtt_s > 0.0 && rtt_s < self.params.max_allowable_rtt().as_secs_f64() && self.reads_rtt() {
+                let rtt_s = rtt_s.min(self.most_rtt);
+                if let (Some(gain), true) = (self.params.rtt_gain, self.avg_rtt > 0.0) {
+                    self.avg_rtt = gain * rtt_s + (1.0 - gain) * self.avg_rtt; // section 5.3
+                }
                 let weight = if self.params.max_rtt_factor.is_some() { f64::from(size) } else { 1.0 };
-                self.sum_rtt += rtt_s.min(self.most_rtt) * weight; // line 20
+                self.sum_rtt += rtt_s * weight; // line 20
                 self.sum_weight += weight;
                 self.packets_with_rtt += 1; // line 21
             }
@@ -393,9 +451,9 @@ impl RouterLaw for Router {
         let stamp = packet.stamp;
         let mut header = Header::from(*stamp);
         let p = &self.params;
-        let long = header.age_bytes > p.long_after.as_f64();
-        let offer = if long { self.rate * p.long_share } else { self.rate };
-        let offer = offer.min(self.most());
+        let weight = weight_of(*packet.bits);
+        let weight = p.max_weight.map_or(weight, |most| weight.min(most));
+        let offer = (self.rate * p.level_share(header.age_bytes) * weight).min(self.most());
         if p.fairness > 0.0 {
             // The routers' R^-alpha add up; a single router leaves its own R. Factoring out the lower rate avoids
             // overflow, because the remaining ratio is at most 1.

@@ -8,6 +8,8 @@
 //!   window  max(R rtt / s, 1) packets                                   R-TCP, section 6.1.1
 //! ```
 //!
+//! The request also states the flow's weight `w` ([`Params::weight`]): routers give it `w R` (sections 1.3 and 3.6).
+//!
 //! The author's ns-2 host, of chapters 3 and 4, only paces; [`Params::window`] chooses.
 //!
 //! The sender repairs losses but does not change its rate: the routers know of congestion by their queues. Section
@@ -46,10 +48,11 @@
 //!    queue is full.
 //! 5. The handshake carries the desired rate / with the switch, it asks for the largest possible rate, whatever the
 //!    flow wants / otherwise an unchanged wish would not tell whether a router has answered.
+//! 6. Nothing on where a weight travels / it is in the bits beside the stamp, on the wire in the header's last byte /
+//!    figure 6.2 leaves that byte unused.
 
-use super::header::Header;
+use super::header::{Header, MOST_WEIGHT, weight_bits};
 use super::switch::Switch;
-use crate::Refused;
 use crate::sender::{
     AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowView, Pacing, Probes, Report, SenderLaw,
     SenderTraits, check_desired,
@@ -57,12 +60,16 @@ use crate::sender::{
 use crate::stamp::Stamp;
 use crate::tcp::Sack;
 use crate::units::{Rate, Time};
+use crate::{Refused, within};
 
 crate::params! {
     /// Parameters that a scenario may set.
     pub struct Params {
         /// Rate that the sender asks for. Default: the application's rate, or unlimited if it has none.
         pub desired_rate: Option<Rate> = None,
+        /// Weight: routers give the flow this many times their rate `R` (section 3.6); 1 to 63488. Five binary digits of it
+        /// count, so that 1 to 32 are exact.
+        pub weight: f64 = 1.0,
         /// Whether the sender switches to TCP if the bottleneck is not an RCP router (section 6.2.2).
         pub switch: bool = false,
         /// Whether the sender limits its packets in flight to one more than R rtt (R-TCP, section 6.1.1). If false, only
@@ -87,6 +94,8 @@ pub struct Sender {
     window: bool,
     /// Bytes delivered so far: the age of section 3.6.
     age: f64,
+    /// The weight as the packets state it.
+    weight_bits: u16,
     switch: Option<Box<Switch>>, // few flows have one
 }
 
@@ -133,6 +142,7 @@ impl SenderLaw for Sender {
     }
 
     fn check(p: &Params) -> Result<(), Refused> {
+        within("weight", p.weight, 1.0, MOST_WEIGHT)?;
         check_desired(p.desired_rate)
     }
 
@@ -140,7 +150,16 @@ impl SenderLaw for Sender {
         let desired = params.desired_rate.or(flow.app_rate).map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec);
         let packet_bytes = f64::from(flow.packet_bytes);
         let switch = params.switch.then(|| Box::new(Switch::new(flow)));
-        Self { desired, rate: 0.0, cwnd: packet_bytes, packet_bytes, window: params.window, age: 0.0, switch }
+        Self {
+            desired,
+            rate: 0.0,
+            cwnd: packet_bytes,
+            packet_bytes,
+            window: params.window,
+            age: 0.0,
+            weight_bits: weight_bits(params.weight),
+            switch,
+        }
     }
 
     #[inline]
@@ -207,6 +226,11 @@ impl SenderLaw for Sender {
             }
             _ => {}
         }
+    }
+
+    #[inline]
+    fn bits(&self) -> u16 {
+        self.weight_bits
     }
 
     #[inline]

@@ -185,6 +185,8 @@ in_this_build! { senders
         Udp "udp" Plain crate::udp::Sender;
     }
     full {
+        /// Datagrams at the rate of RCP's routers (Dukkipati 2007, section 6.1.1).
+        RcpStream "rcp-stream" Rcp crate::rcp::stream::Sender => Rcp;
         /// A window and a rate that are set from outside.
         Told "told" Plain crate::told::Sender;
     }

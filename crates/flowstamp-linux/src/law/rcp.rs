@@ -64,12 +64,15 @@ pub static LAW: Law = Law {
 /// The option's rate is in bytes per millisecond.
 const PER_MS: f64 = 1000.0;
 
-/// Refuses classes by age, because the option has no field for the bytes that a flow has sent.
+/// Refuses classes by age and weights, because the option has no fields for them.
 fn carries(spec: &RouterSpec) -> Result<(), Refusal> {
     let RouterSpec::Rcp(parameters) = spec else { unreachable!("it is another law's") };
     let (p, default, whom) = (parameters, Params::default(), "hosts, whose option has no age");
     lacked(&LAW, "long_share", &p.long_share, &default.long_share, whom)?;
-    lacked(&LAW, "long_after", &p.long_after, &default.long_after, whom)
+    lacked(&LAW, "long_after", &p.long_after, &default.long_after, whom)?;
+    lacked(&LAW, "levels", &p.levels, &default.levels, whom)?;
+    lacked(&LAW, "level_ratio", &p.level_ratio, &default.level_ratio, whom)?;
+    lacked(&LAW, "max_weight", &p.max_weight, &default.max_weight, "hosts, whose option has no weight")
 }
 
 fn translate(
@@ -93,14 +96,21 @@ fn translate(
         capacity,
         growth,
         fairness,
+        rtt_gain,
+        rtt_share,
         // Refused by `carries` unless they are the default.
         long_share: _,
         long_after: _,
+        levels: _,
+        level_ratio: _,
+        max_weight: _,
     } = parameters;
     let default = Params::default();
     lacks(&LAW, "capacity", capacity, &default.capacity)?;
     lacks(&LAW, "growth", growth, &default.growth)?;
     lacks(&LAW, "fairness", fairness, &default.fairness)?;
+    lacks(&LAW, "rtt_gain", rtt_gain, &default.rtt_gain)?;
+    lacks(&LAW, "rtt_share", rtt_share, &default.rtt_share)?;
     let max_interval = between(&LAW, "max_interval", *max_interval, [link.min_interval, TIMER[1]])?;
     let max_allowable_rtt =
         between(&LAW, "max_allowable_rtt", max_allowable_rtt.unwrap_or(MAX_ALLOWABLE_RTT), RTT)?;

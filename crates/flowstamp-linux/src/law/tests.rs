@@ -127,6 +127,27 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
         (rcp, "long_after=1MB", "`long_after` = 1MB cannot"),
         (
             rcp,
+            "levels=4",
+            "`levels` = 4 cannot be carried out by hosts, whose option has no age; leave it at 2",
+        ),
+        (rcp, "level_ratio=2", "`level_ratio` = 2.0 cannot"),
+        (
+            rcp,
+            "max_weight=4",
+            "`max_weight` = 4.0 cannot be carried out by hosts, whose option has no weight",
+        ),
+        (
+            rcp,
+            "rtt_gain=0.02",
+            "`rtt_gain` = 0.02 cannot be carried out by the kernel's law; leave it at unset",
+        ),
+        (
+            rcp,
+            "rtt_share=0.5",
+            "`rtt_share` = 0.5 cannot be carried out by the kernel's law; leave it at 1.0",
+        ),
+        (
+            rcp,
             "max_interval=500us",
             "`max_interval` = 500us cannot be carried out by the kernel's law; it must be 1ms to 20s",
         ),

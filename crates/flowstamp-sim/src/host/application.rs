@@ -15,7 +15,7 @@ use crate::fabric::Fabric;
 use crate::packet::{CONTROL, DATA, NO_SACK, Packet, REQUEST};
 use flowstamp_laws::Stamp;
 use flowstamp_laws::sender::SenderLaw;
-use flowstamp_laws::units::Time;
+use flowstamp_laws::units::{Bytes, Rate, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -140,7 +140,8 @@ impl App {
     }
 
     /// When the next datagram or frame leaves. A tick after that time cannot produce an earlier departure.
-    fn next_leaves(&mut self, jitter: &mut Option<Box<Jitter>>) -> Time {
+    /// A law with a `pace` lets the next one be produced when this one has left at that rate.
+    fn next_leaves(&mut self, jitter: &mut Option<Box<Jitter>>, pace: Option<Rate>) -> Time {
         loop {
             let first = self.leaves.peek().map_or(Time::MAX, |Reverse(time)| *time);
             if self.due >= first {
@@ -150,7 +151,9 @@ impl App {
             let later = jitter.as_mut().map_or(Time::ZERO, |jitter| jitter.draw());
             self.leaves.push(Reverse(self.due.saturating_add(later)));
             self.waiting.push_back((made, self.due));
-            self.due = self.due.saturating_add(self.process.gap(&made));
+            let wire = u64::from(made.packets - 1) * u64::from(made.full) + u64::from(made.last);
+            let paced = pace.map_or(Time::ZERO, |rate| rate.tx_time(Bytes::new(wire)));
+            self.due = self.due.saturating_add(self.process.gap(&made).max(paced));
         }
     }
 
@@ -274,8 +277,10 @@ impl Hosts {
         if app.due == Time::MAX {
             app.due = now + app.process.first();
         }
+        let pacing = flow.law.pacing();
+        let pace = pacing.map(|pacing| pacing.rate);
         let next = loop {
-            let next = app.next_leaves(&mut self.flows[number as usize].jitter);
+            let next = app.next_leaves(&mut self.flows[number as usize].jitter, pace);
             if next > now {
                 break next.min(Time::from_ps(Time::MAX.as_ps() - 1));
             }
@@ -287,6 +292,10 @@ impl Hosts {
         let flow = &mut self.flows[number as usize];
         flow.app = Some(app);
         flow.pace.arm(next, &mut net.events, Class::Pace, number);
+        if let Some(pacing) = pacing {
+            let ask = now + pacing.probe_after(flow.sender.srtt(), self.ack_bytes.into());
+            self.arm_probe(net, number, ask);
+        }
     }
 
     /// Sends a datagram or frame that was due `at`.
@@ -304,7 +313,7 @@ impl Hosts {
                 }
             }
             net.send(Packet {
-                stamp: flow.law.stamp(net.now, Time::ZERO),
+                stamp: flow.law.stamp(net.now, flow.sender.srtt()),
                 sent_at: net.now,
                 flow: number,
                 seq: flow.sent,

@@ -24,6 +24,7 @@ fn shim_of(packet: &CapturedPacket) -> Option<Shim> {
         bits: packet.bits,
         data: packet.data,
         packet_bytes: packet.packet_bytes,
+        udp: packet.datagrams,
     };
     codec(packet.header).map(|codec| (codec.shim)(&content))
 }
@@ -69,6 +70,7 @@ pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> F
         ),
         sack,
         shim: shim_of(packet),
+        udp: packet.datagrams,
         ip_len: packet.size.min(u32::from(u16::MAX)) as u16,
         id: packet.seq as u16,
     }
@@ -125,6 +127,7 @@ mod tests {
             packet_bytes: 1000,
             packets: u32::MAX,
             last_size: 1000,
+            datagrams: false,
             ecn_capable: false,
             l4s: false,
             congestion_experienced: false,
@@ -204,6 +207,14 @@ mod tests {
         // A SYN before any router carries the largest rate and no RTT.
         let syn = rcp_of(&packet(Header::Rcp, true, [1e15, 0.0, 0.0]));
         assert_eq!(syn, rcp::Header::data(rcp::BytesPerMilli::NONE, rcp::Millis16::UNKNOWN));
+    }
+
+    /// Section 6.1.1: the shim names UDP, and the frame is one.
+    #[test]
+    fn a_stream_of_rcp_is_in_udp() {
+        let frame = CapturedPacket { datagrams: true, ..packet(Header::Rcp, true, [1.25e6, 0.08, 0.0]) };
+        assert_eq!(rcp_of(&frame).protocol, 17);
+        assert!(frame_of(&frame, &[]).udp);
     }
 
     /// A flow of two packets, the second of 552 bytes: 948 and 500 of payload behind 52 of headers.
