@@ -27,6 +27,9 @@ pub const FIRST_PTL: u8 = 64;
 /// The bits of a packet that asks.
 pub const ASKING: u16 = FIRST_PTL as u16 * UNIT;
 
+/// Bits from this value on hold no PTL.
+pub(crate) const NO_PTL: u16 = 1 << 15;
+
 /// The field PTL.
 #[inline]
 #[must_use]
@@ -38,7 +41,7 @@ pub const fn ptl(bits: u16) -> u8 {
 #[inline]
 #[must_use]
 pub const fn passed(bits: u16) -> u16 {
-    if bits >= UNIT { bits - UNIT } else { bits }
+    if UNIT <= bits && bits < NO_PTL { bits - UNIT } else { bits }
 }
 
 /// The TCP that a flow has become, and when.

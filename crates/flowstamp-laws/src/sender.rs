@@ -208,6 +208,9 @@ pub struct SenderTraits {
     /// The law has no data to send and governs a link. One control packet per round trip asks for feedback, and the
     /// link's queue leaves at the law's pace.
     pub governs: bool,
+    /// With `governs`: a flow of the link counts as present for so long after its last packet
+    /// ([`FlowChange::Ingress`]).
+    pub counts_flows: Option<Time>,
     /// Parameters may change during a flow ([`FlowChange::Params`]).
     pub told: bool,
     /// Heap bytes that the law allocates per flow.
@@ -228,6 +231,7 @@ impl SenderTraits {
         sends_at_once: false,
         datagrams: false,
         governs: false,
+        counts_flows: None,
         told: false,
         heap_bytes: 0,
     };
@@ -357,6 +361,13 @@ pub enum FlowChange<'a, P> {
     /// Number of routers of any kind on the data path, which the time to live of returned packets shows: at the start,
     /// and after a change of route. Only with [`SenderTraits::falls_back`].
     Hops(u8),
+    /// What the ingress has measured, before each answer; only with [`SenderTraits::governs`].
+    Ingress {
+        /// Flows present on the governed link; only with [`SenderTraits::counts_flows`].
+        micro_flows: Option<u32>,
+        /// Shortest round trip of control packets so far.
+        min_rtt: Time,
+    },
 }
 
 /// Observable state of a flow's law.

@@ -6,6 +6,7 @@ use crate::{LongestRtt, Open};
 
 pub mod blind;
 pub mod edge;
+pub mod fairness;
 pub mod header;
 pub mod router;
 pub mod sender;

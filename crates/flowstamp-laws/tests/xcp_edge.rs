@@ -1,9 +1,11 @@
 //! An XCP macro-flow between edges of a cloud (Katabi 2002, section 8.1), and datagrams.
 
 use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
-use flowstamp_laws::sender::{Congestion, Feedback, FlowView, SenderLaw};
+use flowstamp_laws::sender::{Congestion, Feedback, FlowChange, FlowView, SenderLaw};
 use flowstamp_laws::units::{Rate, Time};
-use flowstamp_laws::xcp::edge::{Params, Sender};
+use flowstamp_laws::xcp::edge::{
+    Params, Sender, StatedRtt, macro_bits, micro_flows, priority, priority_bits,
+};
 use flowstamp_laws::xcp::header::{Encoding, Window};
 use flowstamp_laws::xcp::router::{self, Router};
 use flowstamp_laws::{Stamp, udp};
@@ -45,7 +47,7 @@ fn given(flows: &[(u16, u32)], by_control: bool) -> (Router<Window>, Vec<f64>) {
                 router.on_arrival(VIEW, PacketIn { size, stamp: Some(&stamp), bits });
             };
             if by_control {
-                arrive(*n, 40, 1e12);
+                arrive(macro_bits(*n), 40, 1e12);
                 (0..*window).for_each(|_| router.on_arrival(VIEW, PacketIn::of(1000, None))); // data carry no header
             } else {
                 (0..*window).for_each(|_| arrive(0, 1000, 1e12));
@@ -59,7 +61,11 @@ fn given(flows: &[(u16, u32)], by_control: bool) -> (Router<Window>, Vec<f64>) {
                 router.on_departure(VIEW, PacketOut { size, stamp: &mut stamp, bits: &mut bits }, || 0.5);
                 stamp.0[2]
             };
-            got.push(if by_control { leave(*n, 40) } else { (0..*window).map(|_| leave(0, 1000)).sum() });
+            got.push(if by_control {
+                leave(macro_bits(*n), 40)
+            } else {
+                (0..*window).map(|_| leave(0, 1000)).sum()
+            });
         }
         if round == 0 {
             router.on_timer(0, VIEW);
@@ -95,7 +101,7 @@ fn a_control_packet_stands_for_a_window() {
 /// `W` moves by the feedback for the whole window, and the link's rate is `W / rtt`. Two flows share 1 MB/s, at most.
 #[test]
 fn the_window_is_the_rate() {
-    let params = Params { flows: Some(2) };
+    let params = Params { flows: Some(2), ..Params::default() };
     let mut law = Sender::new(&params, &flow(Some(Rate::from_bytes_per_sec(1e6))));
     assert_eq!((law.cwnd(), law.pacing(), law.bits()), (10_000.0, None, 2));
     assert!(Sender::traits(&params).handshake);
@@ -131,10 +137,32 @@ fn the_window_is_the_rate() {
         assert!((law.cwnd() / window - 1.0).abs() < 1e-12, "{} for {window}", law.cwnd());
     }
     for (flows, fine) in
-        [(Some(0), false), (Some(1), true), (Some(255), true), (Some(256), false), (None, true)]
+        [(Some(0), false), (Some(1), true), (Some(32767), true), (Some(32768), false), (None, true)]
     {
-        assert_eq!(Sender::check(&Params { flows }).is_ok(), fine, "{flows:?}");
+        assert_eq!(Sender::check(&Params { flows, ..Params::default() }).is_ok(), fine, "{flows:?}");
     }
+}
+
+/// Section 8.1: micro-flows come and go, and `H_rtt` is the propagation delay.
+#[test]
+fn micro_flows_come_and_go() {
+    let idle = Some(Time::from_secs(1));
+    let params = Params { idle, stated_rtt: StatedRtt::Propagation, ..Params::default() };
+    let mut law = Sender::new(&params, &flow(None));
+    for (micro_flows, bits) in [(4000, 4000), (0, 1), (7, 7), (u32::MAX, 32767)] {
+        law.on_change(FlowChange::Ingress { micro_flows: Some(micro_flows), min_rtt: RTT });
+        assert_eq!(law.bits(), macro_bits(bits));
+        let Stamp([window, rtt_s, _]) = law.stamp(RTT, RTT * 3);
+        assert!((window * f64::from(bits) - 10_000.0).abs() < 1e-6 && (rtt_s - 0.1).abs() < 1e-12);
+    }
+    // No number of micro-flows reads as a priority, and no priority as micro-flows.
+    for n in 1..=32767 {
+        assert_eq!((micro_flows(macro_bits(n)), priority(macro_bits(n))), (n, 0));
+    }
+    for level in 0..8 {
+        assert_eq!((micro_flows(priority_bits(level)), priority(priority_bits(level))), (0, level.into()));
+    }
+    assert_eq!(Sender::check(&Params { flows: Some(2), idle, ..params }).expect_err("both").0, "flows");
 }
 
 /// UDP: what the application produces and nothing else.
@@ -151,11 +179,11 @@ proptest! {
     /// For any feedback, the window is finite and at least a packet, and the wish is at most the link's capacity.
     #[test]
     fn the_window_stays_finite(
-        flows in 1u32..256,
+        flows in 1u32..32768,
         answers in prop::collection::vec((-1e12..1e12f64, 0.0..1e9f64, 1u64..10_000_000), 0..50),
         rate in 1e3..5e10f64,
     ) {
-        let mut law = Sender::new(&Params { flows: Some(flows) }, &flow(Some(Rate::from_bytes_per_sec(rate))));
+        let mut law = Sender::new(&Params { flows: Some(flows), ..Params::default() }, &flow(Some(Rate::from_bytes_per_sec(rate))));
         for (change, carried, us) in answers {
             let srtt = Time::from_micros(us);
                 law.on_feedback(&Feedback { now: srtt, srtt, stamp: &Stamp([0.0, 0.0, change]), bits: 0, carried });

@@ -99,6 +99,7 @@ struct fs_settings {
 	__u32 any_rtt;
 	__u64 cgroup_id;
 	struct fs_vcp_sender_params vcp;
+	struct fs_xcp_sender_params xcp;
 	/* Read only by `host status`. */
 	char cgroup[256];
 };

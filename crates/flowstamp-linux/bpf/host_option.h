@@ -156,6 +156,7 @@ FS_INLINE void fs_fill_wish(struct fs_option *option, __u32 law, __u32 echo)
 FS_INLINE void fs_fill_stamp(struct fs_option *option, const struct fs_flow *flow, const struct tcp_sock *tp)
 {
 	__u32 srtt_us = fs_named_rtt_us(tp, flow), packets;
+	struct fs_settings *set = fs_set();
 	__u64 desired;
 
 	/* Only routers write VCP's stamp. */
@@ -170,7 +171,7 @@ FS_INLINE void fs_fill_stamp(struct fs_option *option, const struct fs_flow *flo
 	}
 	packets = fs_in_flight(tp);
 	fs_put32(option->bytes + FS_AT_STAMP, fs_xcp_wish(desired, flow->window, srtt_us, packets));
-	fs_put16(option->bytes + FS_AT_FLAGS, packets < 65535 ? packets : 65535);
+	fs_put16(option->bytes + FS_AT_FLAGS, fs_xcp_stated(packets, set ? set->xcp.inverse_price_q16 : 1 << 16));
 }
 
 FS_INLINE int fs_is_synack(const struct bpf_sock_ops *ops)

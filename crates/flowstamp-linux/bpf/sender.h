@@ -85,6 +85,19 @@ FS_INLINE __u64 fs_rcp_pace(__u32 rate, __u32 mss, __u32 header_bytes)
 	return (__u64)rate * 1000 * mss / (mss + header_bytes);
 }
 
+/* One over the price of Katabi 2002, section 6, at which this host's flows buy throughput. */
+struct fs_xcp_sender_params {
+	__u64 inverse_price_q16;
+};
+
+/* The packets in flight over the price, which routers divide by: at least 1, saturating at 65535. */
+FS_INLINE __u16 fs_xcp_stated(__u32 packets, __u64 inverse_price_q16)
+{
+	__u64 stated = (packets * inverse_price_q16 + (1 << 15)) >> 16;
+
+	return stated < 1 ? 1 : stated > 65535 ? 65535 : stated;
+}
+
 /* Applies a granted change of throughput, in bytes/s, to an XCP window. */
 FS_INLINE __u64 fs_xcp_window(__u64 window, __s64 change, __u32 srtt_us, __u32 packet_bytes)
 {

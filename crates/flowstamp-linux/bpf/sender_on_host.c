@@ -11,6 +11,7 @@ __u64 fs_host_rcp_pace(__u32 rate, __u32 mss, __u32 header_bytes);
 __u64 fs_host_xcp_window(__u64 window, __s64 change, __u32 srtt_us, __u32 packet_bytes);
 __u32 fs_host_xcp_packets(__u64 window, __u32 packet_bytes, __u32 least);
 __u64 fs_host_xcp_pace(__u64 window, __u32 srtt_us, __u32 mss, __u32 header_bytes);
+__u16 fs_host_xcp_stated(__u32 packets, __u64 inverse_price_q16);
 __s32 fs_host_xcp_wish(__u64 desired, __u64 window, __u32 srtt_us, __u32 packets);
 int fs_host_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, __u32 srtt_us, __u32 rate, int idle);
 int fs_host_switch_doubled(const struct fs_switch *s, __u32 rtt_us);
@@ -40,6 +41,11 @@ FS_HOST __u32 fs_host_xcp_packets(__u64 window, __u32 packet_bytes, __u32 least)
 FS_HOST __u64 fs_host_xcp_pace(__u64 window, __u32 srtt_us, __u32 mss, __u32 header_bytes)
 {
 	return fs_xcp_pace(window, srtt_us, mss, header_bytes);
+}
+
+FS_HOST __u16 fs_host_xcp_stated(__u32 packets, __u64 inverse_price_q16)
+{
+	return fs_xcp_stated(packets, inverse_price_q16);
 }
 
 FS_HOST __s32 fs_host_xcp_wish(__u64 desired, __u64 window, __u32 srtt_us, __u32 packets)

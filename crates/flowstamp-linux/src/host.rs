@@ -58,7 +58,7 @@ pub struct Enable {
     /// The law for connections whose congestion control is none of Flowstamp's: rcp, xcp or vcp.
     #[arg(long, value_name = "LAW", value_parser = law::parse)]
     law: &'static Law,
-    /// A parameter of the sender's law, as in a scenario's `law`, such as weight=2; can be repeated.
+    /// A parameter of the sender's law, as in a scenario's `law`, such as price=2; can be repeated.
     /// Parameters that the kernel's sender does not support are refused.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -112,13 +112,13 @@ fn name() -> Result<String> {
 }
 
 fn enable(command: &Enable, cgroup: Option<place::Cgroup>, name: &str) -> Result<()> {
-    let vcp = law::sender(command.law, &command.set)?;
+    let senders = law::senders(command.law, &command.set)?;
     let interfaces = place::interfaces(&command.iface)?;
     bpffs::mount()?;
     let pins = Pins::lock(name)?;
     let rate_max =
         command.max_rate.map_or(u32::MAX, |rate| (rate.bytes_per_sec() / 1000.0).clamp(1.0, 4e9) as u32);
-    let wanted = pins::Wanted { law: command.law, rate_max, any_rtt: command.any_rtt, vcp };
+    let wanted = pins::Wanted { law: command.law, rate_max, any_rtt: command.any_rtt, senders };
     if pins.complete() {
         pins.retarget(&wanted, cgroup.as_ref())?;
     } else {

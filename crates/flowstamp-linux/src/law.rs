@@ -12,9 +12,8 @@ mod xcp;
 mod xcpb;
 
 pub use fixed::{bps, ns, q16, q32};
-pub use given::{Given, given, law_of, sender};
+pub use given::{Given, Senders, given, law_of, senders};
 pub use parameters::shown;
-pub use vcp::VcpSender;
 
 use crate::bpf::router::types;
 use crate::refusal::Refusal;

@@ -503,6 +503,7 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
                 min_queue_interval: Time::from_micros(min_queue_us),
                 max_weight: max_weight_q16.map(q16),
                 max_fill: None,
+                ..Default::default()
             };
             XcpCase {
                 c: XcpParams {

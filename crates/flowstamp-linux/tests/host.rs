@@ -409,6 +409,10 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
             "enable --law vcp --set t_rho=1s",
             "flowstamp: vcp parameter `t_rho` = 1s cannot be carried out by hosts, who have it from routers; leave it at unset\n",
         ),
+        (
+            "enable --law xcp --set error_losses=true",
+            "flowstamp: xcp parameter `error_losses` = true cannot be carried out by hosts, who halve the window at each loss; leave it at false\n",
+        ),
         ("enable --law vcp --set beta=2", "flowstamp: vcp parameter `beta` is 2; it must be 0 to 1\n"),
     ] {
         let (code, said) = net.host(End::Client, arguments);

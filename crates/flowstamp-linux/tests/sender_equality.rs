@@ -48,6 +48,7 @@ unsafe extern "C" {
     safe fn fs_host_rcp_window(rate: u32, srtt_us: u32, packet_bytes: u32) -> u32;
     safe fn fs_host_rcp_pace(rate: u32, mss: u32, header_bytes: u32) -> u64;
     safe fn fs_host_xcp_window(window: u64, change: i64, srtt_us: u32, packet_bytes: u32) -> u64;
+    safe fn fs_host_xcp_stated(packets: u32, inverse_price_q16: u64) -> u16;
     safe fn fs_host_xcp_packets(window: u64, packet_bytes: u32, least: u32) -> u32;
     safe fn fs_host_xcp_pace(window: u64, srtt_us: u32, mss: u32, header_bytes: u32) -> u64;
     safe fn fs_host_xcp_wish(desired: u64, window: u64, srtt_us: u32, packets: u32) -> i32;
@@ -151,6 +152,16 @@ proptest! {
         let got = fs_host_xcp_window((cwnd.floor() * FRACTIONS) as u64, i64::from(change), srtt, packet) as f64 / FRACTIONS;
         // Multiplying by packets in `initial_window` rounds in the 53rd bit; the least window may cut the last fraction.
         prop_assert!((got - exact).abs() <= 2.0 / FRACTIONS + exact * 1e-12, "C {got}, Rust {exact}");
+    }
+
+    /// The law's inter-packet time at a price: the RTT over what is stated. Error: half a packet, and the price's fixed point.
+    #[test]
+    fn xcp_states_its_price(packets in 2u32..60_000, price in log_uniform(0.001, 1000.0)) {
+        let law = xcp::Sender::<Throughput>::new(&xcp::sender::Params { price, ..Default::default() }, &flow(1000, f64::from(packets) * 1000.0));
+        let Stamp([x, rtt_s, _]) = law.stamp(Time::ZERO, micros(100_000));
+        let got = f64::from(fs_host_xcp_stated(packets, (65536.0 / price).round() as u64));
+        let exact = (rtt_s / x).clamp(1.0, 65535.0);
+        prop_assert!((got - exact).abs() <= 0.51 + exact * 0.01, "C {got}, Rust {exact}");
     }
 
     /// Whole packets, and the pace of 1.2 windows an RTT for the payload. Errors: what is cut off.

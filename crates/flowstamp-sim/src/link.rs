@@ -319,6 +319,11 @@ impl Port {
         }
     }
 
+    /// Number of flows whose data have arrived at a governed link within the time `idle` before `now`.
+    pub fn flows_within(&mut self, idle: Time, now: Time) -> u32 {
+        if let Self::Served(port) = self { port.flows_within(idle, now) } else { 0 }
+    }
+
     /// When the next packet is to be chosen, if a choice is pending.
     #[must_use]
     pub fn choice(&self, line: &Plain) -> Option<Time> {

@@ -109,6 +109,40 @@ fn macro_flows_get_what_their_micro_flows_would() {
     }
 }
 
+/// Micro-flows come and go: after eight of the ten flows of a site have ended, it gets the share of two. More than 255
+/// flows count, too, and routers may see the propagation delay.
+#[test]
+fn macro_flows_follow_their_micro_flows() {
+    let law = r#"law = { law = "xcp-edge", idle = "1s", stated_rtt = "propagation" }"#;
+    let some_leave = cloud(1, [2, 5], 45, "400pkt", "").replace("law = \"xcp-edge\"", law)
+        + r#"
+        [[flows]]
+        name = "leaving"
+        law = "reno"
+        count = 8
+        stop = "10s"
+        from = "site1"
+        to = "out"
+        access = { rate = "1Gbps", delay = "2ms" }
+        "#;
+    let r = run(&some_leave.replace("warmup = \"5s\"", "warmup = \"12s\""));
+    let share = 45.0 / 8.0;
+    for (group, n) in [("many", 2.0), ("few", 5.0), ("udp", 1.0)] {
+        assert!(
+            (mbps(&r, group) / (n * share) - 1.0).abs() < 0.15,
+            "{group}: {} of {}",
+            mbps(&r, group),
+            n * share
+        );
+    }
+    let many = cloud(1, [400, 100], 450, "2000pkt", "")
+        .replace("law = \"xcp-edge\"", law)
+        .replace("100Mbps", "1Gbps");
+    let r = run(&many);
+    let ratio = mbps(&r, "many") / mbps(&r, "few");
+    assert!((ratio / 4.0 - 1.0).abs() < 0.15, "{ratio}");
+}
+
 /// Before its macro-flow begins nobody holds an edge link, and the same unresponsive flow gets what it sends.
 #[test]
 fn nobody_holds_what_nobody_governs() {
@@ -214,8 +248,8 @@ fn what_is_asked_for_is_checked() {
         ),
         (
             "count = 2",
-            "count = 300",
-            "flows.macro1.law.flows: is 300; it must be 1 to 255: \"edge1\" is taken by 300",
+            "count = 33000",
+            "flows.macro1.law.flows: is 33000; it must be 1 to 32767: \"edge1\" is taken by 33000",
         ),
         ("rate = \"30Mbps\"", "", "flows.udp.rate: is missing; \"udp\" sends at"),
         ("rate = \"30Mbps\"", "rate = \"30Mbps\"\nsize = \"1MB\"", "flows.udp.size: is for flows that end"),

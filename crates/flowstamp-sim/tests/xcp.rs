@@ -203,3 +203,145 @@ fn start_up_is_negotiated() {
         assert!(refused.is_none_or(|line| line.contains("flows.flow.receiver: is \"tcp\"")), "{law}");
     }
 }
+
+/// Section 5.2: a queue around a target keeps several congested links full, which shuffling otherwise does not.
+#[test]
+fn a_target_queue_fills_several_congested_links() {
+    let run = |target: &str| {
+        run(&format!(
+            r#"
+            duration = "60s"
+            warmup = "20s"
+            [parking_lot]
+            rates = ["20Mbps", "20Mbps", "10Mbps"]
+            delay = "10ms"
+            buffer = "4BDP"
+            router = {{ law = "xcp" {target} }}
+            [[flows]]
+            name = "all"
+            law = "xcp"
+            count = 5
+            spread = "60ms"
+            [[flows]]
+            name = "cross"
+            law = "xcp"
+            count = 5
+            each_hop = true
+            spread = "60ms"
+            "#
+        ))
+    };
+    let (drained, held) = (run(""), run(", target_queue = \"20ms\""));
+    for name in ["link1", "link2"] {
+        let [without, with] = [&drained, &held].map(|r| &r.summary.links[name]);
+        assert!(without.utilization < 0.97 && with.utilization > 0.995, "{name}: {without:?} {with:?}");
+        // 20 ms of 20 Mb/s are 50 kB.
+        assert!((with.mean_queue_bytes / 50e3 - 1.0).abs() < 0.5, "{name}: {with:?}");
+        assert_eq!(with.drops, 0);
+    }
+}
+
+/// Goodputs of one flow over all links and of one over each, Mb/s on the wire.
+fn parking_lot(fairness: &str, rates: &[u32]) -> Vec<f64> {
+    let list: Vec<_> = rates.iter().map(|rate| format!("\"{rate}Mbps\"")).collect();
+    let r = run(&format!(
+        r#"
+        duration = "100s"
+        warmup = "40s"
+        [parking_lot]
+        rates = [{}]
+        delay = "10ms"
+        buffer = "4BDP"
+        router = {{ law = "xcp", fairness = "{fairness}", target_queue = "10ms" }}
+        [[flows]]
+        name = "all"
+        law = {{ law = "xcp", stamped_window = "exact" }}
+        [[flows]]
+        name = "cross"
+        law = {{ law = "xcp", stamped_window = "exact" }}
+        each_hop = true
+        "#,
+        list.join(", ")
+    ));
+    let groups = &r.summary.groups;
+    let mut all = vec![groups["all"].goodput_bps / 0.96e6];
+    all.extend((1..=rates.len()).map(|hop| groups[&format!("cross.{hop}")].goodput_bps / 0.96e6));
+    all
+}
+
+/// Kelly's proportional fairness: a flow over two equal links gets a third of one, over three a quarter. On links of 10
+/// and 20 Mb/s it is the x with 1/x = 1/(10 - x) + 1/(20 - x), 4.23 Mb/s. Max-min would give it half of the slowest.
+#[test]
+fn proportional_fairness_charges_each_link() {
+    for (rates, all) in [(vec![20, 20], 20.0 / 3.0), (vec![20, 20, 20], 5.0), (vec![10, 20], 4.226)] {
+        let got = parking_lot("proportional", &rates);
+        assert!((got[0] / all - 1.0).abs() < 0.1, "{rates:?}: {got:?} for {all}");
+        for (rate, cross) in rates.iter().zip(&got[1..]) {
+            assert!((cross / (f64::from(*rate) - all) - 1.0).abs() < 0.1, "{rates:?}: {got:?} for {all}");
+        }
+    }
+    let got = parking_lot("min-max", &[20, 20]);
+    assert!((got[0] / 10.0 - 1.0).abs() < 0.1, "{got:?}");
+}
+
+/// Strict priority: the higher level gets what it wants, and the lower one the rest, whatever their numbers.
+#[test]
+fn a_higher_priority_gets_what_it_wants() {
+    let r = |wants: &str| {
+        let r = run(&format!(
+            r#"
+            duration = "30s"
+            warmup = "10s"
+            [dumbbell]
+            rate = "20Mbps"
+            rtt = "40ms"
+            router = {{ law = "xcp", fairness = "priority" }}
+            [[flows]]
+            name = "high"
+            law = {{ law = "xcp", priority = 1 {wants} }}
+            count = 2
+            [[flows]]
+            name = "low"
+            law = "xcp"
+            count = 10
+            "#
+        ));
+        assert!(r.summary.links["bottleneck"].utilization > 0.95);
+        ["high", "low"].map(|group| r.summary.groups[group].goodput_bps / 0.96e6)
+    };
+    // A window is a packet at least: 10 flows of 0.2 Mb/s.
+    let [high, low] = r("");
+    assert!(high > 16.0 && low < 3.0, "{high} {low}");
+    let [high, low] = r(", desired_rate = \"4Mbps\"");
+    assert!((high / 8.0 - 1.0).abs() < 0.1 && low > 10.5, "{high} {low}");
+}
+
+/// Section 1: with random loss, a flow that tells errors from congestion keeps the link full. Beside congestion losses it
+/// does as others.
+#[test]
+fn losses_by_error_do_not_halve_the_window() {
+    let utilization = |loss: &str, law: &str| {
+        let r = run(&format!(
+            r#"
+            duration = "40s"
+            warmup = "10s"
+            [dumbbell]
+            rate = "45Mbps"
+            rtt = "80ms"
+            router = "xcp"
+            impairments = {{ loss = "{loss}" }}
+            reverse_impairments = {{}}
+            [[flows]]
+            name = "all"
+            law = {{ law = "xcp" {law} }}
+            count = 5
+            "#
+        ));
+        r.summary.links["bottleneck"].utilization
+    };
+    // With a hundredth, retransmissions are lost, too, and their timeouts count as congestion.
+    for (loss, least) in [("0.1%", 0.95), ("1%", 0.8)] {
+        let [plain, told] = ["", ", error_losses = true"].map(|law| utilization(loss, law));
+        assert!(told > least && plain < told - 0.02, "{loss}: {plain} {told}");
+    }
+}

@@ -98,6 +98,9 @@ macro_rules! senders {
                     $(
                         (Self::$variant(l), FlowChange::Params(SenderSpec::$variant(p))) => l.on_change(FlowChange::Params(p)),
                         (Self::$variant(l), FlowChange::Hops(hops)) => l.on_change(FlowChange::Hops(hops)),
+                        (Self::$variant(l), FlowChange::Ingress { micro_flows, min_rtt }) => {
+                            l.on_change(FlowChange::Ingress { micro_flows, min_rtt });
+                        }
                     )*
                     _ => {}
                 }

@@ -17,25 +17,61 @@
 //!   sum over W / s packets of  xi_p rtt s / (W / n) - xi_n s   =   xi_p n rtt - xi_n W
 //! ```
 //!
-//! `n` is the low byte of the packet's bits; 0 marks an ordinary packet.
+//! `n` is in the packet's bits ([`macro_bits`]).
 //!
 //! Deviations (paper says / we do / because):
-//! 1. `H_rtt` is the measured propagation delay / it is the control packets' smoothed round trip / the core's queue,
-//!    which is short, makes a window last that much longer.
+//! 1. `H_rtt` is the measured propagation delay / by default it is the control packets' smoothed round trip, which also
+//!    sets the rate / the core's queue, which is short, makes a window last that much longer. With
+//!    [`Params::stated_rtt`] it is the shortest round trip so far.
 //! 2. The window stays whether or not it is used / no increase after a round trip that left more than a tenth of the
 //!    window and a packet unused / new flows would otherwise find a window of any size and send it at once.
-//! 3. The number of micro-flows is known / it is a parameter, at most 255 / a packet's bits have no more room;
-//!    several edge links may lead to one egress.
+//! 3. The number of micro-flows is known / it is a parameter, or the number of flows that have sent lately
+//!    ([`Params::idle`]), at most 32767 / a packet's bits have no more room.
+//! 4. In the basic form, each packet carries a congestion header / one control packet in a round trip does, as in the
+//!    paper's simpler form / a test shows that both get the same feedback, and packets keep their own headers.
 
+use crate::negotiation::NO_PTL;
 use crate::sender::{
-    AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowView, Pacing, Recovery, SenderLaw, SenderTraits,
+    AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowChange, FlowView, Pacing, Recovery, SenderLaw,
+    SenderTraits,
 };
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{Open, Refused, within};
+use crate::{Open, Refused, check_times, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Mask of the bits that hold the number of micro-flows for which a packet stands.
-pub const MICRO_FLOWS: u16 = 0xff;
+/// Largest number of micro-flows.
+pub const MICRO_FLOWS: u16 = NO_PTL - 1;
+
+/// The bits of a macro-flow's control packet. Up to 255 micro-flows are in the low byte. More have the highest bit
+/// besides, and cannot be mistaken for a priority ([`priority_bits`]), which needs three bits only.
+#[must_use]
+pub const fn macro_bits(micro_flows: u16) -> u16 {
+    if micro_flows <= 0xff { micro_flows } else { NO_PTL | micro_flows }
+}
+
+/// The bits of a packet of this priority: the highest bit, and the priority itself.
+#[must_use]
+pub const fn priority_bits(priority: u8) -> u16 {
+    if priority == 0 { 0 } else { NO_PTL | priority as u16 }
+}
+
+/// The number of micro-flows for which a packet stands; 0 for an ordinary packet.
+#[must_use]
+pub const fn micro_flows(bits: u16) -> u16 {
+    match (bits & NO_PTL != 0, bits & MICRO_FLOWS) {
+        (true, more @ 0x100..) => more,
+        (true, _) => 0,
+        (false, few) => few & 0xff,
+    }
+}
+
+/// The priority of a packet's sender. A macro-flow has the lowest.
+#[must_use]
+pub const fn priority(bits: u16) -> usize {
+    if bits & NO_PTL != 0 && micro_flows(bits) == 0 { (bits & 0xff) as usize } else { 0 }
+}
 
 /// A macro-flow whose traffic plus one packet is less than this share of its window gets no increase (deviation 2).
 const IN_USE: f64 = 0.9;
@@ -49,10 +85,25 @@ pub fn in_use(carried: f64, window: f64, packet_bytes: f64) -> bool {
 crate::params! {
     /// Parameters that a scenario may set.
     pub struct Params {
-        /// Number of micro-flows, 1 to 255. Throughputs of macro-flows at one bottleneck are in proportion to it.
+        /// Number of micro-flows, 1 to 32767. Throughputs of macro-flows at one bottleneck are in proportion to it.
         /// Default: the number of the scenario's flows that take the governed link.
         pub flows: Option<u32> = None,
+        /// Counts as micro-flows the flows that have sent over the governed link in so much time, instead of `flows`.
+        pub idle: Option<Time> = None,
+        /// The RTT that routers see.
+        pub stated_rtt: StatedRtt = StatedRtt::Smoothed, // ours: deviation 1
     }
+}
+
+/// The RTT in a control packet's header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StatedRtt {
+    /// The smoothed round trip of control packets, with the core's queue.
+    #[default]
+    Smoothed,
+    /// The shortest round trip so far: the measured propagation delay.
+    Propagation,
 }
 
 /// The window of one macro-flow.
@@ -67,6 +118,8 @@ pub struct Sender {
     most: f64,
     /// Smoothed RTT at the last control packet's return; zero before the first.
     rtt: Time,
+    /// Shortest RTT so far, if routers shall see it.
+    propagation: Option<Time>,
 }
 
 impl Sender {
@@ -78,18 +131,31 @@ impl Sender {
 impl SenderLaw for Sender {
     type Params = Params;
 
-    fn traits(_: &Params) -> SenderTraits {
+    fn traits(p: &Params) -> SenderTraits {
         // The transport never uses this recovery, because there are no data packets.
         let recovery = Recovery::Count;
-        SenderTraits { recovery, handshake: true, governs: true, ..SenderTraits::DEFAULT }
+        SenderTraits {
+            recovery,
+            handshake: true,
+            governs: true,
+            counts_flows: p.idle,
+            ..SenderTraits::DEFAULT
+        }
     }
 
     fn check(p: &Params) -> Result<(), Refused> {
+        if let (Some(flows), Some(idle)) = (p.flows, p.idle) {
+            return Err((
+                "flows",
+                format!("is {flows} beside idle = {idle}, by which flows are counted; leave out one"),
+            ));
+        }
+        check_times([("idle", p.idle)])?;
         within("flows", f64::from(p.flows.unwrap_or(1)), 1.0, f64::from(MICRO_FLOWS))
     }
 
     fn open(params: &mut Params) -> Open<'_> {
-        Open { micro_flows: Some(&mut params.flows), ..Open::default() }
+        Open { micro_flows: params.idle.is_none().then_some(&mut params.flows), ..Open::default() }
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
@@ -100,6 +166,7 @@ impl SenderLaw for Sender {
             flows: f64::from(params.flows.unwrap_or(1)),
             most: flow.app_rate.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
             rtt: Time::ZERO,
+            propagation: (params.stated_rtt == StatedRtt::Propagation).then_some(Time::ZERO),
         }
     }
 
@@ -124,6 +191,15 @@ impl SenderLaw for Sender {
         self.rtt = srtt;
     }
 
+    fn on_change(&mut self, change: FlowChange<'_, Params>) {
+        if let FlowChange::Ingress { micro_flows, min_rtt } = change {
+            if let Some(flows) = micro_flows {
+                self.flows = f64::from(flows.clamp(1, MICRO_FLOWS.into()));
+            }
+            self.propagation = self.propagation.and(Some(min_rtt));
+        }
+    }
+
     fn on_ack(&mut self, _: &Ack<'_>) {}
 
     fn on_congestion(&mut self, _: Time, _: Congestion<'_>) {}
@@ -131,10 +207,10 @@ impl SenderLaw for Sender {
     fn stamp(&self, _: Time, srtt: Time) -> Stamp {
         let rtt_s = srtt.as_secs_f64();
         let wish = if rtt_s > 0.0 { self.wanted(srtt) - self.window } else { 0.0 };
-        Stamp([self.window / self.flows, rtt_s, wish])
+        Stamp([self.window / self.flows, self.propagation.map_or(rtt_s, Time::as_secs_f64), wish])
     }
 
     fn bits(&self) -> u16 {
-        self.flows as u16
+        macro_bits(self.flows as u16)
     }
 }

@@ -61,7 +61,16 @@
 //! 12. Nothing on a bound of an interval's increases / `max_fill`, unset by default, bounds them to the room that this
 //!     share of the buffer has beside the queue, as the authors' code of January 2002 does / it keeps flows that start
 //!     together from overflowing a small buffer.
+//! 13. The queue is drained; section 5.2 mentions a variant "around a target value" without a formula / with
+//!     `target_queue` equation 1 counts the queue's distance from the target, `Q - C target` / the feedback is then zero
+//!     at full use and at the target, and shuffling disturbs the queue instead of the utilisation.
+//! 14. Section 6 names proportional fairness without a rule / the rule of [`super::fairness`] is ours / a flow's rate
+//!     then rests at Kelly's allocation, whatever the links. A flow that starts on a full link grows by a tenth of its
+//!     rate in an RTT, since increases follow rates.
+//! 15. Section 6 names priority without a rule / levels share spare bandwidth alike, and shuffled traffic moves to the
+//!     highest that wishes for more / spare bandwidth for a high level that another link holds back would stay unused.
 
+use super::fairness::Fairness;
 use super::header::Encoding;
 use super::shares::{Intervals, MAX_RTT, Shares, Shuffle, check_max_weight};
 use crate::negotiation;
@@ -82,6 +91,8 @@ crate::params! {
         pub beta: f64 = 0.226, // Katabi 2002, section 3.5.1
         /// Share of the traffic that is shuffled every average RTT.
         pub gamma: f64 = 0.1, // Katabi 2002, section 3.5.2
+        /// The fairness controller: `"min-max"`, `"proportional"`, or `"priority"` (section 6).
+        pub fairness: Fairness = Fairness::MinMax, // Katabi 2002, section 3.5.2
         /// The first control interval, in which the router has no estimates and gives no feedback. Default: the mean
         /// propagation RTT of the flows through the link. If that is unknown, the interval lasts until packets carry an
         /// RTT.
@@ -100,6 +111,10 @@ crate::params! {
         /// all averages and to the feedback. Default: none, as in the paper, so packets weigh what their senders say.
         /// On Linux 16.
         pub max_weight: Option<f64> = None,
+        /// The queueing delay around which the router holds the persistent queue, instead of draining it (section 5.2):
+        /// full use of several congested links, at the price of this delay on each. Default: none, as
+        /// in section 3.5.1.
+        pub target_queue: Option<Time> = None,
         /// Limit of an interval's increases: the room that this share of the buffer has beside the queue; 0.001 to 1.
         /// Default: none, as in the paper. The authors' ns-2 code of January 2002 takes 0.6.
         pub max_fill: Option<f64> = None,
@@ -121,7 +136,8 @@ pub struct Router<E> {
     min_queue: f64,
 }
 
-/// `F`, the wanted change of throughput over an interval `d`, in bytes/s (eq. 1). `spare` is `C - y`.
+/// `F`, the wanted change of throughput over an interval `d`, in bytes/s (eq. 1). `spare` is `C - y`, and `queue` is
+/// `Q`, less the target if there is one.
 #[inline]
 #[must_use]
 pub fn aggregate_feedback(alpha: f64, beta: f64, spare: f64, queue: f64, d: f64) -> f64 {
@@ -166,7 +182,9 @@ impl<E: Encoding> Router<E> {
         let p = &self.params;
         let closed = self.shares.close(&p.intervals());
         let spare = self.capacity - closed.input_rate;
-        let aggregate = aggregate_feedback(p.alpha, p.beta, spare, self.persistent_queue, closed.delay);
+        let target = p.target_queue.map_or(0.0, |delay| self.capacity * delay.as_secs_f64());
+        let excess = self.persistent_queue - target; // deviation 13
+        let aggregate = aggregate_feedback(p.alpha, p.beta, spare, excess, closed.delay);
         self.shares.hand_out(closed, aggregate, p.gamma, Shuffle::Rest);
         if let Some(share) = p.max_fill {
             self.shares.give_at_most(self.room(share, link) / self.shares.interval_s());
@@ -214,6 +232,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
             ("min_interval", Some(p.min_interval)),
             ("max_rtt", p.max_rtt),
             ("min_queue_interval", Some(p.min_queue_interval)),
+            ("target_queue", p.target_queue),
         ])
     }
 
@@ -227,7 +246,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
             capacity: link.known_capacity().bytes_per_sec(),
             limit: link.limit,
             packet_bytes: f64::from(link.packet_bytes),
-            shares: Shares::new(&params.intervals()),
+            shares: Shares::new(&params.intervals()).fair(params.fairness),
             persistent_queue: 0.0,
             min_queue: 0.0,
         }
@@ -235,7 +254,12 @@ impl<E: Encoding> RouterLaw for Router<E> {
 
     fn on_change(&mut self, change: LinkChange<'_, Params>) {
         match change {
-            LinkChange::Params(params) => self.params = *params,
+            LinkChange::Params(params) => {
+                if params.fairness != self.params.fairness {
+                    self.shares = self.shares.clone().fair(params.fairness);
+                }
+                self.params = *params;
+            }
             LinkChange::Capacity(capacity) => self.capacity = capacity.bytes_per_sec(),
             LinkChange::Part { .. } => {}
             LinkChange::Buffer(limit) => self.limit = limit,

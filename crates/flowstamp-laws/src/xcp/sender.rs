@@ -12,6 +12,17 @@
 //! proportional to the price. The sender reacts to losses as TCP does (section 3.3): it halves the window, or sets it
 //! to one packet at a timeout.
 //!
+//! With [`Params::error_losses`] it tells losses by error from losses by congestion (section 1: losses that are preceded
+//! and followed by an explicit increase are likely error losses). A sum `f` holds the feedback of about the last round
+//! trip: `n` acknowledged packets and a change `c` of the window make it
+//!
+//! ```text
+//!   f <- f (1 - n s / cwnd) + c
+//! ```
+//!
+//! If `f < 0` at a loss, the window is halved at once. Otherwise the verdict waits for one round trip, and if then
+//! `f < 0`, the window is halved late.
+//!
 //! With [`Params::negotiate`] the flow opens with a packet that asks for XCP. If its receiver or a router on its path
 //! does not support XCP, the flow becomes a TCP for the rest of its life (section 8.2): [`crate::negotiation`].
 //!
@@ -31,7 +42,13 @@
 //! 6. Nothing on pacing / with [`Params::pacing`] packets leave at `cwnd / srtt`, without the factor 1.2 of Linux,
 //!    which hosts on Linux use / the window is one RTT's data either way, and a pace no faster than the window cannot
 //!    send it in bursts.
+//! 7. "Preceded and followed by an explicit increase feedback" / the feedback of about a round trip before the loss and
+//!    of one after it is not negative in sum / single packets of a flow at its share carry small changes of either sign.
+//!    Until a verdict of congestion, increases also apply in fast recovery. A timeout is always congestion: no feedback
+//!    is around it.
 
+use super::edge::priority_bits;
+use super::fairness::LEVELS;
 use super::header::Encoding;
 use crate::negotiation::{ASKING, Negotiation};
 use crate::sender::{
@@ -61,6 +78,8 @@ crate::params! {
     pub struct Params {
         /// Price per unit time (section 6): throughputs at one bottleneck are in proportion to it. Above 0.
         pub price: f64 = 1.0,
+        /// Priority at routers with `fairness = "priority"`, from 0, the lowest, to 7.
+        pub priority: u8 = 0,
         /// The rate that the application wants. Default: the flow's application rate, or as much as there is.
         pub desired_rate: Option<Rate> = None,
         /// Whether the sender first asks receiver and routers for XCP, and becomes a TCP if one of them does not know
@@ -69,6 +88,9 @@ crate::params! {
         /// The window that the header states: `"in-use"` for the whole packets that may be sent, `"exact"` for the
         /// window with its fraction.
         pub stamped_window: StampedWindow = StampedWindow::InUse,
+        /// Whether a loss without negative feedback around it counts as an error of the path and leaves the window as it
+        /// is (section 1). Otherwise each loss halves the window, as in section 3.3.
+        pub error_losses: bool = false,
         /// Whether packets leave evenly, at `cwnd / srtt` (Aggarwal, Savage and Anderson 2000, "Understanding the
         /// performance of TCP pacing"). Otherwise they leave as soon as the window allows, as in the paper.
         pub pacing: bool = false,
@@ -80,6 +102,16 @@ crate::params! {
 #[inline]
 pub(crate) fn wish(rtt_s: f64, missing: f64, window: f64, packet_bytes: f64) -> f64 {
     if rtt_s > 0.0 { missing * packet_bytes / window } else { 0.0 }
+}
+
+/// The cause of the newest loss.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cause {
+    /// Increases wait for the end of fast recovery (deviation 1).
+    Congestion,
+    /// The feedback until then decides; the next ack sets the time.
+    Open(Option<Time>),
+    Error,
 }
 
 /// State of one XCP flow.
@@ -95,9 +127,13 @@ pub struct Sender<E> {
     /// Bytes of window that the wish adds to the desired rate's window (deviation 2).
     margin: f64,
     stamped_window: StampedWindow,
+    priority: u8,
     /// Smoothed RTT in seconds, kept for pacing; zero without pacing or before the first ack.
     srtt_s: f64,
     pacing: bool,
+    /// Sum of about a round trip's feedback in bytes of window; `None` if all losses count as congestion.
+    recent: Option<f64>,
+    cause: Cause,
     negotiation: Negotiation,
     encoding: PhantomData<E>,
 }
@@ -110,6 +146,22 @@ impl<E> Sender<E> {
             // The result is at least one packet, as the window is.
             StampedWindow::InUse => f64::from((self.cwnd / self.packet_bytes) as u32) * self.packet_bytes,
             StampedWindow::Exact => self.cwnd,
+        }
+    }
+
+    /// Adds an ack's feedback to that of the last round trip, and decides on a loss one round trip ago (deviation 7).
+    fn judge(&mut self, recent: f64, change: f64, ack: &Ack<'_>) {
+        let aged = (f64::from(ack.newly_acked) * self.packet_bytes / self.cwnd).min(1.0);
+        let recent = recent * (1.0 - aged) + change;
+        self.recent = Some(recent);
+        match self.cause {
+            Cause::Open(None) => self.cause = Cause::Open(Some(ack.now.saturating_add(ack.srtt))),
+            Cause::Open(Some(until)) if ack.now >= until && recent < 0.0 => {
+                self.cause = Cause::Congestion;
+                self.cwnd = Congestion::Loss { flight: ack.flight }.halve(self.cwnd, self.packet_bytes);
+            }
+            Cause::Open(Some(until)) if ack.now >= until => self.cause = Cause::Error,
+            _ => {}
         }
     }
 }
@@ -130,7 +182,15 @@ impl<E: Encoding> SenderLaw for Sender<E> {
     }
 
     fn check(p: &Params) -> Result<(), Refused> {
-        within("price", p.price, 1e-6, 1e6)
+        within("price", p.price, 1e-6, 1e6)?;
+        if p.negotiate && p.priority > 0 {
+            let what = format!(
+                "is {} beside negotiate, and a packet's bits hold one of them; leave out one",
+                p.priority
+            );
+            return Err(("priority", what));
+        }
+        within("priority", f64::from(p.priority), 0.0, LEVELS as f64 - 1.0)
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
@@ -143,8 +203,11 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             desired: desired.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
             margin: if params.desired_rate.is_none() { packet_bytes } else { 0.0 },
             stamped_window: params.stamped_window,
-            srtt_s: 0.0,
+            priority: params.priority,
             pacing: params.pacing,
+            recent: params.error_losses.then_some(0.0),
+            cause: Cause::Congestion,
+            srtt_s: 0.0,
             negotiation: Negotiation::new(params.negotiate, flow),
             encoding: PhantomData,
         }
@@ -183,8 +246,11 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             self.srtt_s = rtt_s;
         }
         let change = E::window_change(ack.stamp, rtt_s);
+        if let Some(recent) = self.recent {
+            self.judge(recent, change, ack);
+        }
         if change > 0.0 {
-            if ack.in_recovery {
+            if ack.in_recovery && self.cause == Cause::Congestion {
                 return; // deviation 1
             }
             // The window never exceeds the sender's request, whatever feedback returned.
@@ -203,6 +269,11 @@ impl<E: Encoding> SenderLaw for Sender<E> {
         if let Some(tcp) = self.negotiation.tcp_mut() {
             return tcp.on_congestion(now, sign);
         }
+        if matches!(sign, Congestion::Loss { .. }) && self.recent.is_some_and(|recent| recent >= 0.0) {
+            self.cause = Cause::Open(None);
+            return;
+        }
+        self.cause = Cause::Congestion;
         self.cwnd = sign.halve(self.cwnd, self.packet_bytes);
     }
 
@@ -220,6 +291,6 @@ impl<E: Encoding> SenderLaw for Sender<E> {
 
     #[inline]
     fn bits(&self) -> u16 {
-        if self.negotiation.asks() { ASKING } else { 0 }
+        if self.negotiation.asks() { ASKING } else { priority_bits(self.priority) }
     }
 }

@@ -20,7 +20,8 @@
 //! claim. They raise `sum X` by at most the factor `1 / (1 - c b)`. A bound by multiples of `d` would move with the
 //! value that it bounds.
 
-use super::edge::MICRO_FLOWS;
+use super::edge;
+use super::fairness::{Aggregate, Controller, Fairness, LEVELS};
 use super::header::Encoding;
 use crate::router::{OwnFlows, PacketIn, PacketOut};
 use crate::stamp::Stamp;
@@ -134,6 +135,8 @@ pub struct Shares<E> {
     /// `phi / d` and `y` at the last decision, bytes/s, for probes.
     aggregate_feedback: f64,
     input_rate: f64,
+    /// The controller that replaces the min-max one.
+    controller: Option<Controller>,
     encoding: PhantomData<E>,
 }
 
@@ -157,8 +160,15 @@ impl<E: Encoding> Shares<E> {
             interval: intervals.first().as_secs_f64(),
             aggregate_feedback: 0.0,
             input_rate: 0.0,
+            controller: None,
             encoding: PhantomData,
         }
+    }
+
+    /// Returns these sums under another fairness controller.
+    #[must_use]
+    pub fn fair(self, fairness: Fairness) -> Self {
+        Self { controller: Controller::of(fairness), ..self }
     }
 
     /// The residues: how much this interval may still give and take, in bytes/s.
@@ -194,15 +204,20 @@ impl<E: Encoding> Shares<E> {
         known.then(|| OwnFlows { window_bytes: self.avg_window, rtt: Time::from_secs_f64(self.interval) })
     }
 
-    /// `s` of a packet of `size` bytes. Its bits hold the number of micro-flows for which it stands; 0 marks an
-    /// ordinary packet.
+    /// `s` of a packet of `size` bytes. A macro-flow's bits hold the number of micro-flows for which it stands.
     #[inline]
     fn stands_for(stamp: &Stamp, size: f64, bits: u16) -> f64 {
-        let micro_flows = bits & MICRO_FLOWS;
+        let micro_flows = edge::micro_flows(bits);
         if micro_flows == 0 {
             return size;
         }
         E::stands_for(stamp, f64::from(micro_flows)).unwrap_or(size).max(size)
+    }
+
+    /// The sender's priority.
+    #[inline]
+    fn level(bits: u16) -> usize {
+        edge::priority(bits).min(LEVELS - 1)
     }
 
     /// `X` after the bound.
@@ -229,6 +244,9 @@ impl<E: Encoding> Shares<E> {
                 let part = if x < view.inter_packet_s { x / view.inter_packet_s } else { 1.0 };
                 self.sum_x_cwnd += rtt_s * size * part;
                 self.sum_bytes += size;
+                if let Some(controller) = &mut self.controller {
+                    controller.count(x, size, Self::level(packet.bits));
+                }
             }
         }
     }
@@ -260,6 +278,13 @@ impl<E: Encoding> Shares<E> {
             self.xi_neg = take / closed.taken_from; // eq. 9
             self.residue_pos = give;
             self.residue_neg = take;
+            if let Some(controller) = &mut self.controller {
+                let shuffled = give - aggregate.max(0.0);
+                let (sum_x, sum_bytes, interval) = (self.sum_x, self.sum_bytes, self.interval);
+                let part = gamma * shuffled_of;
+                let all = Aggregate { feedback: aggregate, shuffled, part, sum_x, sum_bytes, interval };
+                [self.residue_pos, self.residue_neg] = controller.decide(&all);
+            }
         } else {
             // Deviations 4 and 8.
             self.xi_pos = 0.0;
@@ -288,13 +313,22 @@ impl<E: Encoding> Shares<E> {
             E::refuse_increase(stamp); // deviation 2
             return;
         }
+        let x = self.bounded(view.inter_packet_s, size);
+        let mut portions = [self.xi_pos * x, self.xi_neg * size]; // eqs. 4 and 7
+        let mut allowed = f64::INFINITY;
+        if let Some(controller) = &mut self.controller {
+            portions = controller.portions(x, size, Self::level(*packet.bits), view.feedback);
+            if controller.adds_up() {
+                allowed = view.feedback;
+            }
+        }
         // The smaller of share and rest: deviation 1.
-        let give = (self.xi_pos * self.bounded(view.inter_packet_s, size)).min(self.residue_pos); // eq. 4
-        let take = (self.xi_neg * size).min(self.residue_neg); // eq. 7
-        let feedback = give - take; // eq. 3
+        let give = portions[0].min(self.residue_pos);
+        let take = portions[1].min(self.residue_neg);
+        let feedback = give.min(allowed) - take; // eq. 3
         if view.feedback >= feedback {
             E::write_feedback(stamp, feedback, view.rtt_s);
-            self.residue_pos -= give;
+            self.residue_pos -= give.min(allowed).max(0.0);
             self.residue_neg -= take;
         } else {
             let (give, take) = E::booked(give, take, view.feedback, self.residue_neg);

@@ -12,6 +12,8 @@ use flowstamp_laws::xcp::{Encoding, Sender, Throughput, Window};
 use proptest::prelude::*;
 
 mod blind;
+mod fairness;
+mod losses;
 mod made;
 
 use made::{Made, capacity, drive, feedback, only_lowers, packet, stays_finite};

@@ -2,7 +2,7 @@
 
 use super::place::{self, Cgroup, Interface};
 use crate::bpffs;
-use crate::law::{self, LAWS, Law, VcpSender};
+use crate::law::{self, LAWS, Law, Senders};
 use crate::refusal::Refusal;
 use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -42,7 +42,7 @@ pub struct Settings {
     rate_max: u32,
     any_rtt: u32,
     cgroup_id: u64,
-    vcp: VcpSender,
+    senders: Senders,
     cgroup: [u8; 256],
 }
 
@@ -54,8 +54,8 @@ pub struct Wanted {
     pub rate_max: u32,
     /// Flows do not leave when their RTT doubles.
     pub any_rtt: bool,
-    /// Parameters of VCP's sender.
-    pub vcp: VcpSender,
+    /// Parameters of the senders.
+    pub senders: Senders,
 }
 
 impl Settings {
@@ -234,7 +234,7 @@ impl Pins {
             rate_max: wanted.rate_max,
             any_rtt: wanted.any_rtt.into(),
             cgroup_id: cgroup.directory.metadata()?.ino(),
-            vcp: wanted.vcp,
+            senders: wanted.senders,
             cgroup: padded(&cgroup.path),
         })
     }
@@ -252,9 +252,9 @@ impl Pins {
                 return Err(Refusal(format!("enabled for cgroup {was} already: `host disable` first")).into());
             }
         }
-        let Wanted { law, rate_max, any_rtt, vcp } = *wanted;
+        let Wanted { law, rate_max, any_rtt, senders } = *wanted;
         let any_rtt = any_rtt.into();
-        let settings = Settings { law: law.number, rate_max, any_rtt, vcp, ..self.settings()? };
+        let settings = Settings { law: law.number, rate_max, any_rtt, senders, ..self.settings()? };
         self.map("settings")?.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Converts the options of a command line into the registry's parameters.
 
-use super::{Law, ROUTERS, VcpSender, router_named, vcp};
+use super::{Law, ROUTERS, router_named, vcp, xcp};
 use crate::refusal::Refusal;
 use flowstamp_laws::Time;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
@@ -44,20 +44,29 @@ fn parameters<S: DeserializeOwned>(law: &Law, sets: &[String], example: &str) ->
     Ok(all)
 }
 
-/// The sender's parameters from `host enable --set`, as hosts implement them.
-pub fn sender(law: &Law, sets: &[String]) -> Result<VcpSender, Refusal> {
+/// Parameters of the hosts' senders, as in `struct fs_settings` of bpf/host_flow.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Senders {
+    pub vcp: vcp::VcpSender,
+    pub xcp: xcp::XcpSender,
+}
+
+/// The senders' parameters from `host enable --set`, which are those of `law`.
+pub fn senders(law: &Law, sets: &[String]) -> Result<Senders, Refusal> {
     let name = law.name;
-    if let Some(set) = sets.first().filter(|_| name != vcp::LAW.name) {
+    let example = if name == xcp::LAW.name { "price=2" } else { "weight=2" };
+    if let Some(set) = sets.first().filter(|_| name != vcp::LAW.name && name != xcp::LAW.name) {
         return Err(Refusal(format!("--set {set}: hosts have no parameters of {name}'s senders")));
     }
-    let all = parameters::<SenderSpec>(law, sets, "weight=2")?;
+    let all = parameters::<SenderSpec>(law, sets, example)?;
     let spec: SenderSpec = spec(law, all).map_err(|error| Refusal(format!("--set: {error}")))?;
     spec.check().map_err(|(key, what)| Refusal(format!("{name} parameter `{key}` {what}")))?;
-    if let SenderSpec::Vcp(parameters) = spec {
-        vcp::sender(&parameters)
-    } else {
-        vcp::sender(&vcp::SenderParams::default())
-    }
+    let vcp =
+        if let SenderSpec::Vcp(it) = &spec { vcp::sender(it) } else { vcp::sender(&Default::default()) };
+    let xcp =
+        if let SenderSpec::Xcp(it) = &spec { xcp::sender(it) } else { xcp::sender(&Default::default()) };
+    Ok(Senders { vcp: vcp?, xcp: xcp? })
 }
 
 /// The requested law, and the kernel's settings for laws without such parameters.

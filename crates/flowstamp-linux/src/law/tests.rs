@@ -50,6 +50,11 @@ fn others(value: &Value) -> Vec<Value> {
         Value::String(text) if ["average", "counter"].contains(&text.as_str()) => {
             ["average", "counter"].map(|t| Value::String(t.into())).to_vec()
         }
+        Value::String(text) if text == "min-max" => {
+            ["proportional", "priority"].map(|t| Value::String(t.into())).to_vec()
+        }
+        Value::String(text) if text == "full" => vec![Value::String("rest".into())],
+        Value::Integer(v) => vec![Value::Integer(v - 1), Value::Integer(v + 1)],
         Value::String(_) => vec![Value::String("known".into()), Value::String("unknown".into())],
         Value::Boolean(v) => vec![Value::Boolean(!v)],
         other => panic!("a parameter of a new kind: {other}"),
@@ -75,7 +80,8 @@ fn every_parameter_of_the_registry_reaches_the_kernel_or_is_refused_by_name() {
             // Unset parameters have a type, too.
             let unset = || match key.as_str() {
                 "q_max" => Value::String("64kB".to_owned()),
-                "chi" | "tau" | "weight" | "max_fill" => Value::Float(0.2),
+                "chi" | "tau" | "weight" | "max_fill" | "rtt_gain" => Value::Float(0.2),
+                "max_weight" => Value::Float(4.0),
                 _ => Value::String("1ms".to_owned()),
             };
             let value = table.get(&key).cloned().unwrap_or_else(unset);
@@ -169,6 +175,16 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
             xcp,
             "queue_window=100",
             "`queue_window` = 100.0 cannot be carried out by the kernel's law; it must be 0.001 to 16.0",
+        ),
+        (
+            xcp,
+            "fairness=priority",
+            "`fairness` = priority cannot be carried out by the kernel's law; leave it at min-max",
+        ),
+        (
+            xcp,
+            "target_queue=10ms",
+            "`target_queue` = 10ms cannot be carried out by the kernel's law; leave it at unset",
         ),
         (xcp, "max_rtt=1us", "it must be 10us to 20s"),
         (

@@ -1,13 +1,14 @@
 //! XCP in the kernel, in the Internet-Draft's throughput form: `fs_xcp_*` of bpf/laws.h.
 
 use super::fixed::{bps, ns, q16, q32, seconds, us};
-use super::parameters::{BOUND, RTT, TIMER, between, cannot};
+use super::parameters::{BOUND, RTT, TIMER, between, cannot, lacked, lacks};
 use super::{Law, LinkProperties, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
 use flowstamp_laws::Stamp;
 use flowstamp_laws::Time;
 use flowstamp_laws::registry::{self, RouterSpec};
+pub use flowstamp_laws::xcp::sender::Params as SenderParams;
 use flowstamp_laws::xcp::{router::Params, shares::MAX_RTT};
 use flowstamp_wire::option;
 
@@ -57,6 +58,43 @@ pub const PERSISTENT_QUEUE: Variable = Variable {
     of: |_, link| link.xcp.persistent_queue_bytes as f64,
 };
 
+/// `struct fs_xcp_sender_params` of bpf/sender.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct XcpSender {
+    inverse_price_q16: u64,
+}
+
+/// The range of prices: an option states the packets in flight over the price, from 1 to 65535.
+const PRICE: [f64; 2] = [0.001, 1000.0];
+
+/// The sender's parameters as hosts implement them. Refuses a parameter that they do not support.
+pub fn sender(parameters: &SenderParams) -> Result<XcpSender, Refusal> {
+    // Destructured, so that each new parameter must be translated or refused below.
+    let SenderParams { price, priority, desired_rate, negotiate, stamped_window, error_losses, pacing } =
+        parameters;
+    let default = SenderParams::default();
+    lacked(&LAW, "priority", priority, &default.priority, "the TCP option, which has no field for it")?;
+    lacked(&LAW, "desired_rate", desired_rate, &None, "hosts, who have it from SO_MAX_PACING_RATE")?;
+    lacked(&LAW, "negotiate", negotiate, &default.negotiate, "hosts, who always negotiate")?;
+    lacked(
+        &LAW,
+        "stamped_window",
+        stamped_window,
+        &default.stamped_window,
+        "hosts, who state packets in flight",
+    )?;
+    lacked(
+        &LAW,
+        "error_losses",
+        error_losses,
+        &default.error_losses,
+        "hosts, who halve the window at each loss",
+    )?;
+    lacked(&LAW, "pacing", pacing, &default.pacing, "hosts, who always pace")?;
+    Ok(XcpSender { inverse_price_q16: q16(1.0 / between(&LAW, "price", *price, PRICE)?) })
+}
+
 /// Converts the option's fields to the Internet-Draft's header.
 pub fn read(carried: &option::Stamp) -> Stamp {
     let rtt_s = f64::from(carried.rtt.to_micros().unwrap_or(0)) * 1e-6;
@@ -80,14 +118,18 @@ fn translate(
         alpha,
         beta,
         gamma,
+        fairness,
         initial_interval,
         min_interval,
         max_rtt,
         queue_window,
         min_queue_interval,
         max_weight,
+        target_queue,
         max_fill,
     } = parameters;
+    lacks(&LAW, "fairness", fairness, &Params::default().fairness)?;
+    lacks(&LAW, "target_queue", target_queue, &None)?;
     let Times { min_interval, max_rtt } =
         times(&LAW, *initial_interval, *min_interval, max_rtt.unwrap_or(MAX_RTT), first)?;
     if let Some(share) = max_fill {

@@ -73,6 +73,11 @@ impl Fabric {
         port.sent_bytes(link, self.now)
     }
 
+    /// Number of flows whose data have arrived at a governed link within the time `idle`.
+    pub fn flows_within(&mut self, number: usize, idle: Time) -> u32 {
+        self.ports[number].flows_within(idle, self.now)
+    }
+
     /// Mutable laws and statistics of a router link.
     pub fn laws_mut(&mut self, number: usize) -> &mut Laws {
         self.ports[number].laws_mut()

@@ -3,7 +3,7 @@
 use super::{Hosts, Sends};
 use crate::events::Class;
 use crate::fabric::Fabric;
-use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::sender::{FlowChange, SenderLaw};
 use flowstamp_laws::units::Time;
 
 impl Hosts {
@@ -37,6 +37,16 @@ impl Hosts {
         let carried = (sent - group.carried).max(0.0);
         group.carried = sent;
         carried
+    }
+
+    /// Tells a governing flow what its ingress has measured.
+    pub(super) fn tell_ingress(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        let group = &self.groups[flow.group as usize];
+        let Some((link, _)) = group.plan.governs else { return };
+        let idle = group.laws[0].traits.counts_flows;
+        let micro_flows = idle.map(|idle| net.flows_within(link as usize, idle));
+        flow.law.on_change(FlowChange::Ingress { micro_flows, min_rtt: flow.sender.min_rtt() });
     }
 
     /// Sets the governed link's rate to the law's pacing rate, after an answer.

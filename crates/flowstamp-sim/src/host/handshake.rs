@@ -108,8 +108,11 @@ impl Hosts {
         }
         let edge = flow.sends == Sends::Requests;
         let carried = if edge { self.carried(net, packet.flow) } else { 0.0 };
+        self.flows[packet.flow as usize].sender.on_answer(now, packet.sent_at);
+        if edge {
+            self.tell_ingress(net, packet.flow);
+        }
         let flow = &mut self.flows[packet.flow as usize];
-        flow.sender.on_answer(now, packet.sent_at);
         let (srtt, stamp, bits) = (flow.sender.srtt(), &packet.stamp, packet.bits);
         flow.law.on_feedback(&Feedback { now, srtt, stamp, bits, carried });
         let opens = !flow.open;

@@ -19,7 +19,7 @@ use flowstamp_laws::registry::{AnyQueue, Header};
 use flowstamp_laws::share::Scheduler;
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::units::{Bytes, Rate, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Queue laws of a link that has one for each class.
 #[derive(Clone, Debug)]
@@ -64,6 +64,8 @@ struct Shaper {
     /// When the last transmission began, and its size in bytes.
     began: Time,
     size: u64,
+    /// When each flow's last data packet arrived, once a flow has asked for their number.
+    seen: Option<BTreeMap<u64, Time>>,
 }
 
 impl Shaper {
@@ -193,6 +195,14 @@ impl Served {
         }
     }
 
+    /// Number of flows whose data have arrived within the time `idle` before `now`.
+    pub(super) fn flows_within(&mut self, idle: Time, now: Time) -> u32 {
+        let Some(shaper) = &mut self.shaper else { return 0 };
+        let seen = shaper.seen.get_or_insert_default();
+        seen.retain(|_, last| now - *last < idle);
+        seen.len() as u32
+    }
+
     /// When the next transmission may begin: line, shaper and token buckets allow it.
     fn ready(&self, line: &Plain) -> Time {
         let paced = self.shaper.as_ref().map_or(line.free_at(), |shaper| shaper.next().max(line.free_at()));
@@ -311,6 +321,11 @@ impl Served {
             return Admission::Dropped;
         }
         let size = u32::from(packet.size);
+        if let Some(seen) = self.shaper.as_mut().and_then(|shaper| shaper.seen.as_mut()) {
+            if packet.flags & DATA != 0 {
+                seen.insert(packet.flow_id(), now);
+            }
+        }
         let random = &mut laws.random;
         let split = self.divided.as_mut().and_then(|divided| divided.split.as_mut());
         let hears = own || split.is_none();
