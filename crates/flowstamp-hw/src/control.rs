@@ -20,7 +20,7 @@ const X_STEP_S: f64 = 1.0 / (1u64 << 28) as f64;
 /// Seconds in a step of XCP's RTT.
 const RTT_STEP_S: f64 = 1.0 / (1u64 << 20) as f64;
 
-/// What every port has counted in a slot.
+/// The counters of a port over one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Bytes that arrived.

@@ -29,7 +29,7 @@ fn frames() -> u64 {
     if std::env::var_os("FLOWSTAMP_NIGHTLY").is_some_and(|v| v == "1") { 150_000 } else { 6_000 }
 }
 
-/// What the law decides, drawn at random, in the port and in the kernel.
+/// Sets random decisions of the law, in the port and in the kernel.
 fn decide(law: Law, random: &mut Random, port: &mut Port, kernel: &mut Kernel) {
     let mut bits = |least: usize, most: usize| {
         let bits = least + random.below(most - least + 1);

@@ -361,7 +361,7 @@ pub enum FlowChange<'a, P> {
     /// Number of routers of any kind on the data path, which the time to live of returned packets shows: at the start,
     /// and after a change of route. Only with [`SenderTraits::falls_back`].
     Hops(u8),
-    /// What the ingress has measured, before each answer; only with [`SenderTraits::governs`].
+    /// Measurements of the ingress, before each answer; only with [`SenderTraits::governs`].
     Ingress {
         /// Flows present on the governed link; only with [`SenderTraits::counts_flows`].
         micro_flows: Option<u32>,

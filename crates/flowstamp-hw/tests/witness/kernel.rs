@@ -1,4 +1,4 @@
-//! What the router must do with a frame, by the kernel's laws in C and an independent search for the stamp.
+//! The expected output of the router for a frame, by the kernel's laws in C and an independent search for the stamp.
 
 use crate::finder;
 use crate::frames::protocol;
@@ -100,7 +100,7 @@ pub struct Kernel {
     pub changed: u64,
 }
 
-/// A frame as it must leave: these bytes, but for checksums, whose sums over a header stay what they were.
+/// A frame as it must leave: these bytes, except checksums, whose sums over a header stay what they were.
 pub struct Expected {
     pub bytes: Vec<u8>,
     pub checksums: Vec<(Range<usize>, Range<usize>)>,

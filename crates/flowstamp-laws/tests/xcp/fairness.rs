@@ -57,7 +57,7 @@ fn the_queue_is_held_at_its_target() {
     }
 }
 
-/// Two flows fill the link, of 3 and of 1. Shuffling leaves flows at rest where `x` is the fair rate.
+/// Two flows fill the link, of 3 and of 1. Shuffling leaves flows unchanged where `x` is the fair rate.
 #[test]
 fn proportional_fairness_takes_by_the_square() {
     let mut law = fair::<Window>(Rate::from_bytes_per_sec(1e6), Fairness::Proportional);
@@ -119,7 +119,7 @@ fn priority_takes_from_below() {
 
 const ALL: [Fairness; 3] = [Fairness::MinMax, Fairness::Proportional, Fairness::Priority];
 
-/// What a router gives and takes in an interval is at most its pools.
+/// A router gives and takes in an interval at most its pools.
 fn within_pools<E: Encoding>(law: Router<E>, intervals: &[Vec<Made>]) -> Result<(), TestCaseError> {
     drive::<_, E>(law, intervals, |law, p, _, _| {
         let (give, take) = law.residues();
