@@ -96,6 +96,8 @@ def test_what_was_assumed_is_one_short_line() -> None:
     assumed = {f"link{n}.router.initial_interval": f"{20 + n // 3}000000001ps" for n in range(4)} | {
         "vcp.t_rho": "100ms"
     }
-    assert _assumed(assumed) == "router initial_interval = 20ms on most of 4 links, vcp.t_rho = 100ms (the paper: 200ms)"
+    assert (
+        _assumed(assumed) == "router initial_interval = 20ms on most of 4 links, vcp.t_rho = 100ms (the paper: 200ms)"
+    )
     many = {f"{key}.value": "1s" for key in "abcde"}
     assert _assumed(many) == "a.value = 1s, b.value = 1s, c.value = 1s and 2 more"
