@@ -119,10 +119,10 @@ class Made:
         """The ideal for the summary above."""
         return fct.Ideal.of(self.summary, group, 1000, 1000)
 
-    def server(self, group: str) -> fct.Floats:
+    def server(self, group: str, discipline: theory.Discipline) -> fct.Floats:
         """All four flows."""
         assert group == "forward"
-        return theory.served("ps", self.times.start_s, self.times.packets, 8 * 3e5)
+        return theory.served(discipline, self.times.start_s, self.times.packets, 8 * 3e5)
 
 
 class Runs:

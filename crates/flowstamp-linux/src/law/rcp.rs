@@ -75,6 +75,16 @@ fn carries(spec: &RouterSpec) -> Result<(), Refusal> {
     lacked(&LAW, "max_weight", &p.max_weight, &default.max_weight, "hosts, whose option has no weight")
 }
 
+/// Refuses parameters that the kernel's router does not have.
+fn lacked_here(p: &Params) -> Result<(), Refusal> {
+    let default = Params::default();
+    lacks(&LAW, "capacity", &p.capacity, &default.capacity)?;
+    lacks(&LAW, "growth", &p.growth, &default.growth)?;
+    lacks(&LAW, "fairness", &p.fairness, &default.fairness)?;
+    lacks(&LAW, "rtt_gain", &p.rtt_gain, &default.rtt_gain)?;
+    lacks(&LAW, "rtt_share", &p.rtt_share, &default.rtt_share)
+}
+
 fn translate(
     spec: &RouterSpec,
     link: &LinkProperties,
@@ -93,11 +103,12 @@ fn translate(
         mtu,
         initial_rate,
         initial_rtt,
-        capacity,
-        growth,
-        fairness,
-        rtt_gain,
-        rtt_share,
+        // Refused by `lacked_here` unless they are the default.
+        capacity: _,
+        growth: _,
+        fairness: _,
+        rtt_gain: _,
+        rtt_share: _,
         // Refused by `carries` unless they are the default.
         long_share: _,
         long_after: _,
@@ -105,12 +116,7 @@ fn translate(
         level_ratio: _,
         max_weight: _,
     } = parameters;
-    let default = Params::default();
-    lacks(&LAW, "capacity", capacity, &default.capacity)?;
-    lacks(&LAW, "growth", growth, &default.growth)?;
-    lacks(&LAW, "fairness", fairness, &default.fairness)?;
-    lacks(&LAW, "rtt_gain", rtt_gain, &default.rtt_gain)?;
-    lacks(&LAW, "rtt_share", rtt_share, &default.rtt_share)?;
+    lacked_here(parameters)?;
     let max_interval = between(&LAW, "max_interval", *max_interval, [link.min_interval, TIMER[1]])?;
     let max_allowable_rtt =
         between(&LAW, "max_allowable_rtt", max_allowable_rtt.unwrap_or(MAX_ALLOWABLE_RTT), RTT)?;

@@ -108,15 +108,19 @@ fn translate(
         border_q24: (carried.tau() * kappa * 16_777_216.0).ceil() as u64,
         shuffle_rest: u64::from(*shuffle == Shuffle::Rest),
     };
-    // The link starts idle: blind.rs, deviation 3.
-    first.xcp_b = types::fs_xcp_b {
+    first.xcp_b = idle(counted);
+    Ok(())
+}
+
+/// The state of a link at the start, which is idle (blind.rs, deviation 3).
+fn idle(empty: u64) -> types::fs_xcp_b {
+    types::fs_xcp_b {
         each_q16: 1 << 16,
         mean_packet_q16: u64::from(PACKET_BYTES) << 16,
-        empty: counted,
+        empty,
         under_used: 1,
         ..Default::default()
-    };
-    Ok(())
+    }
 }
 
 /// Whether kappa counts packets, and its value in its own unit.
