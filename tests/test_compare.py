@@ -25,7 +25,7 @@ law = "xcp"
 count = 3
 every = "500ms"
 """
-ALONE = {"told", "xcp-edge", "vcp-edge", "udp"}
+ALONE = {"told", "xcp-edge", "vcp-edge", "udp", "rcp-stream"}
 """Laws that cannot take another law's place."""
 
 
