@@ -2,7 +2,7 @@
 //! `flowstamp-laws`, and writes the result back (Dukkipati 2007, section 6.1.3).
 //!
 //! A port is anything with 32-bit registers ([`Registers`]). A slice of atomics is one, so a board needs no more than the
-//! mapping of its register page into memory. With the flag `model`, which `make hardware` sets, [`model`] has the port as
+//! mapping of its register page into memory. With the flag `model`, which `make hardware` sets, `model` has the port as
 //! a Verilator model.
 
 pub mod control;
