@@ -50,7 +50,26 @@ simulate() {
   FLOWSTAMP_HARDWARE=1 "$cargo" test --locked --package flowstamp-hw -- --nocapture
 }
 
-for step in ${*:-lint simulate}; do
+# Every schedule of ten cycles for the delay line, with four words of 16 bits; RCP's work per packet by induction, for all time.
+prove() {
+  has yosys yosys-smtbmc z3 || return 0
+  local formal="read_verilog -formal -sv -I$rtl -Ihardware/formal"
+  local write="proc; flatten; opt; memory -nordff; opt; async2sync; dffunmap; write_smt2 -wires $scratch"
+  yosys -q -p "$formal $rtl/fs_rcp_packet.sv hardware/formal/fs_rcp_packet.sv; hierarchy -top prove_rcp; $write/rcp.smt2"
+  yosys -q -p "$formal $rtl/fs_delay.sv; chparam -set DATA_WIDTH 16 -set DEPTH 4 -set EDIT_BITS 2 fs_delay; \
+    hierarchy -top fs_delay; $write/delay.smt2"
+  yosys-smtbmc --noprogress -s z3 -t 2 "$scratch/rcp.smt2" | tail -1
+  yosys-smtbmc --noprogress -s z3 -i -t 2 "$scratch/rcp.smt2" | tail -1
+  yosys-smtbmc --noprogress -s z3 -t 10 "$scratch/delay.smt2" | tail -1
+}
+
+synthesise() {
+  has yosys || return 0
+  python3 tools/hardware.py netlist
+  yosys -q -p "read_verilog -sv -I$rtl $rtl/*.sv; synth_ecp5 -top flowstamp_router; stat" | grep -E 'LUT4|TRELLIS_FF|CCU2C|DP16KD'
+}
+
+for step in ${*:-lint simulate prove synthesise}; do
   printf '== %s\n' "$step"
   "$step"
 done

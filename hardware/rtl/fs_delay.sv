@@ -34,10 +34,15 @@ module fs_delay #(
   logic [ROW:0] word_in, word_out, edit_in, edit_out;
   wire push = in_valid && in_ready;
   assign in_ready = word_in - word_out != (ROW + 1)'(DEPTH);
+  // A word leaves the buffers for `word`, is written to, and goes on to the output.
+  logic read_valid, last;
+  logic [DATA_WIDTH+LOG+1:0] word;
+  logic [EDIT_BITS-1:0] word_edit;
   wire may = word_in != word_out && edit_in != edit_out;
-  wire pop = may && (!out_valid || out_ready);
-  wire [DATA_WIDTH+LOG+1:0] word = words[word_out[ROW-1:0]];
-  wire last = word[DATA_WIDTH+LOG+1];
+  wire go = !out_valid || out_ready;
+  wire pop = may && (!read_valid || go);
+  wire [DATA_WIDTH+LOG+1:0] head_word = words[word_out[ROW-1:0]];
+  wire head_last = head_word[DATA_WIDTH+LOG+1];
 
   always_ff @(posedge clk) begin
     if (push) words[word_in[ROW-1:0]] <= {in_last, in_count, in_data};
@@ -51,12 +56,12 @@ module fs_delay #(
       if (push) word_in <= word_in + 1'b1;
       if (edit_valid) edit_in <= edit_in + 1'b1;
       if (pop) word_out <= word_out + 1'b1;
-      if (pop && last) edit_out <= edit_out + 1'b1;
+      if (pop && head_last) edit_out <= edit_out + 1'b1;
     end
   end
 
   // ---- the edit's parts; a narrow edit has no IP part
-  wire [107:0] e = 108'(edits[edit_out[ROW-1:0]]);
+  wire [107:0] e = 108'(word_edit);
   wire write_stamp = e[0];
   wire write_tcp = e[1];
   wire [31:0] stamp = e[33:2];
@@ -74,31 +79,46 @@ module fs_delay #(
   logic [7:0] base;
   logic [DATA_WIDTH-1:0] mended;
 
-  // One byte into the word that begins at `base`, if it lies there.
-  function automatic logic [DATA_WIDTH-1:0] put(input logic [DATA_WIDTH-1:0] to, input logic write, input logic [7:0] at,
-                                                input logic [7:0] from, input logic [7:0] value);
-    put = to;
-    if (write && at[7:LOG] == from[7:LOG]) put[8*at[LOG-1:0]+:8] = value;
+  // Whether the byte at this position is byte `lane` of the word that begins at `from`.
+  function automatic logic here(input logic [7:0] at, input logic [7:0] from, input int lane);
+    here = at[7:LOG] == from[7:LOG] && at[LOG-1:0] == LOG'(lane);
   endfunction
 
   always_comb begin
     mended = word[DATA_WIDTH-1:0];
-    for (int i = 0; i < 4; i++) mended = put(mended, write_stamp, stamp_at + 8'(i), base, stamp[8*(3-i)+:8]);
-    for (int i = 0; i < 2; i++) begin
-      mended = put(mended, write_tcp, tcp_at + 8'(i), base, tcp_checksum[8*(1-i)+:8]);
-      mended = put(mended, write_head, head_at + 8'(i), base, head[8*(1-i)+:8]);
-      mended = put(mended, write_ip, ip_at + 8'(i), base, ip_checksum[8*(1-i)+:8]);
+    for (int lane = 0; lane < BYTES; lane++) begin
+      for (int i = 0; i < 4; i++)
+        if (write_stamp && here(stamp_at + 8'(i), base, lane)) mended[8*lane+:8] = stamp[8*(3-i)+:8];
+      for (int i = 0; i < 2; i++) begin
+        if (write_tcp && here(tcp_at + 8'(i), base, lane)) mended[8*lane+:8] = tcp_checksum[8*(1-i)+:8];
+        if (write_head && here(head_at + 8'(i), base, lane)) mended[8*lane+:8] = head[8*(1-i)+:8];
+        if (write_ip && here(ip_at + 8'(i), base, lane)) mended[8*lane+:8] = ip_checksum[8*(1-i)+:8];
+      end
     end
   end
 
   always_ff @(posedge clk) begin
-    if (rst) out_valid <= 0;
-    else if (!out_valid || out_ready) out_valid <= may;
-    if (rst) base <= 0;
-    else if (pop) base <= last ? 8'd0 : base == `FS_FAR ? base : base + 8'(BYTES);
+    if (rst) begin
+      read_valid <= 0;
+      out_valid <= 0;
+      base <= 0;
+    end else begin
+      if (!read_valid || go) read_valid <= may;
+      if (go) out_valid <= read_valid;
+      if (read_valid && go) base <= last ? 8'd0 : base == `FS_FAR ? base : base + 8'(BYTES);
+    end
     if (pop) begin
+      word <= head_word;
+      word_edit <= edits[edit_out[ROW-1:0]];
+    end
+    if (read_valid && go) begin
       out_data <= mended;
       {out_last, out_count} <= word[DATA_WIDTH+:LOG+2];
     end
   end
+  assign last = word[DATA_WIDTH+LOG+1];
+
+`ifdef FORMAL
+`include "fs_delay.svh"
+`endif
 endmodule

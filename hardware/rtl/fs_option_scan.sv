@@ -16,7 +16,7 @@ module fs_option_scan #(
     parameter [15:0] IDENTIFIER = 16'h5243,
     localparam BYTES = DATA_WIDTH / 8,
     localparam LOG = $clog2(BYTES),
-    localparam NODE = 9  // gone, hit, value
+    localparam NODE = 16  // gone, hit, value in the low nine bits; a power of two makes look-ups plain multiplexers
 ) (
     input  logic                  clk,
     input  logic [DATA_WIDTH-1:0] data,
@@ -33,10 +33,10 @@ module fs_option_scan #(
     kind = at[7:0];
     length = at[15:8];
     ours = kind == 253 && {at[23:16], at[31:24]} == IDENTIFIER;
-    if (kind == 1) leaf = {2'b00, 7'd1};  // no-operation
-    else if (kind == 0 || length < 2 || length > {1'b0, MOST} || (ours && length == 8)) leaf = {2'b10, 7'd0};
-    else if (ours && length == 16) leaf = {2'b01, 7'd0};
-    else leaf = {2'b00, length[6:0]};
+    if (kind == 1) leaf = {9'b0, 7'd1};  // no-operation
+    else if (kind == 0 || length < 2 || length > {1'b0, MOST} || (ours && length == 8)) leaf = {9'b10, 7'd0};
+    else if (ours && length == 16) leaf = {9'b01, 7'd0};
+    else leaf = {9'b0, length[6:0]};
   endfunction
 
   wire [DATA_WIDTH+23:0] long = {after, data};
@@ -62,10 +62,10 @@ module fs_option_scan #(
           end else begin : g_more
             assign next = right[NODE*past[k-1:0]+:NODE];
           end
-          assign joined[NODE*i+:NODE] = node[8:7] == 0 && past < 7'(SIZE) ? {next[8:7], next[6:0] + 7'(SIZE)} : node;
+          assign joined[NODE*i+:NODE] = node[8:7] == 0 && past < 7'(SIZE) ? {next[15:7], next[6:0] + 7'(SIZE)} : node;
         end else begin : g_right
           wire [NODE-1:0] node = level[k][NODE*i+:NODE];
-          assign joined[NODE*i+:NODE] = {node[8:7], node[6:0] + 7'(SIZE)};
+          assign joined[NODE*i+:NODE] = {node[15:7], node[6:0] + 7'(SIZE)};
         end
       end
       if ((k + 1) % LEVELS == 0 || k == LOG - 1) begin : g_register

