@@ -91,7 +91,7 @@ module fs_parse #(
   end
 
   // ---- stages 1 and 2
-  logic s2_valid, s2_first, s2_last, ip_ok, ip_v6;
+  logic s2_valid, s2_first, s2_last, ip_ok, ip_whole, ip_v6;
   logic [7:0] s2_base, ip_at, ip_protocol, l4_at;
   logic [LOG:0] s2_count;
   logic [DATA_WIDTH-1:0] s2_data;
@@ -102,7 +102,7 @@ module fs_parse #(
   ) ip (
       .clk(clk), .rst(rst), .in_valid(s0_valid), .in_first(s0_first), .in_last(s0_last), .in_base(s0_base),
       .in_count(s0_count), .in_data(s0_data), .out_valid(s2_valid), .out_first(s2_first), .out_last(s2_last),
-      .out_base(s2_base), .out_count(s2_count), .out_data(s2_data), .ip_ok(ip_ok), .ip_v6(ip_v6), .ip_at(ip_at),
+      .out_base(s2_base), .out_count(s2_count), .out_data(s2_data), .ip_ok(ip_ok), .ip_whole(ip_whole), .ip_v6(ip_v6), .ip_at(ip_at),
       .ip_head(ip_head), .ip_checksum(ip_checksum), .ip_protocol(ip_protocol), .ip_bytes(ip_bytes), .l4_at(l4_at)
   );
 
@@ -113,11 +113,11 @@ module fs_parse #(
       .clk(clk), .data(s0_data), .after(s0_after), .nodes(nodes)
   );
 
-  // What is known of IP goes along with the word.
+  // What is known of IP goes along with the word. Its first bit says that the fixed header is whole.
   localparam IP = 68;
   wire is_shim = ip_ok && SHIM_PROTOCOL != 0 && ip_protocol == SHIM_PROTOCOL;
   wire is_tcp = ip_ok && IDENTIFIER != 0 && ip_protocol == 8'd6;
-  wire [IP-1:0] ip2 = {ip_ok, is_shim, is_tcp, ip_v6, ip_at, ip_head, ip_checksum, ip_bytes, l4_at};
+  wire [IP-1:0] ip2 = {ip_whole, is_shim, is_tcp, ip_v6, ip_at, ip_head, ip_checksum, ip_bytes, l4_at};
   logic [IP-1:0] ip3, ip4, ip5;
 
   function automatic logic holds(input logic [7:0] base, input logic [LOG:0] count, input logic [7:0] at);

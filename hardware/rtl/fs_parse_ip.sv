@@ -27,6 +27,7 @@ module fs_parse_ip #(
     output logic [LOG:0]          out_count,
     output logic [DATA_WIDTH-1:0] out_data,
     output logic                  ip_ok,
+    output logic                  ip_whole,    // the fixed header has all its bytes, whatever follows
     output logic                  ip_v6,
     output logic [7:0]            ip_at,
     output logic [15:0]           ip_head,     // the two bytes that hold the ECN bits
@@ -93,7 +94,7 @@ module fs_parse_ip #(
   logic [7:0] first_byte, first_byte_next;
   logic [15:0] head_next, checksum_next, bytes_next;
   logic [7:0] protocol_next, l4_next;
-  logic got, got_next, whole, whole_next;
+  logic got, got_next, whole, whole_next, fixed, fixed_next;
   wire [15:0] half2 = half(s1_data, at + 8'd2);
   wire [15:0] half4 = half(s1_data, at + 8'd4);
   wire [15:0] half6 = half(s1_data, at + 8'd6);
@@ -107,6 +108,7 @@ module fs_parse_ip #(
     protocol_next = s1_first ? 8'd0 : ip_protocol;
     got_next = s1_first ? 1'b0 : got;
     whole_next = s1_first ? 1'b1 : whole;
+    fixed_next = (!s1_first && fixed) || ((v4 || v6) && holds(s1_base, s1_count, at + (v6 ? 8'd38 : 8'd18)));
     if (holds(s1_base, s1_count, at)) begin
       head_next = half(s1_data, at);
       first_byte_next = head_next[15:8];
@@ -144,10 +146,12 @@ module fs_parse_ip #(
       ip_protocol <= protocol_next;
       got <= got_next;
       whole <= whole_next;
+      fixed <= fixed_next;
       ip_at <= at;
       ip_v6 <= v6;
       l4_at <= l4_next;
     end
   end
   assign ip_ok = got & whole;
+  assign ip_whole = ip_ok & fixed;
 endmodule

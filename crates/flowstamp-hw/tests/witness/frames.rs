@@ -29,6 +29,8 @@ fn shim(random: &mut Random, law: Law) -> Vec<u8> {
             reverse_bottleneck_rate: rcp::BytesPerMilli::from_bits(number(random)),
             rtt: rcp::Millis16::from_bits(number(random) as u16),
             protocol: 6,
+            // Neither the kernel nor the hardware reads it.
+            weight: number(random) as u8,
         }
         .into(),
         Law::Xcp | Law::Vcp if random.below(8) == 0 => xcp::Header::minimal(number(random) as i32).into(),

@@ -133,7 +133,8 @@ fn ip(frame: &[u8]) -> Option<Ip> {
     let first = *frame.get(at)?;
     match kind {
         0x0800 => {
-            let protocol = *frame.get(at + 9)?;
+            frame.get(at + 19)?;
+            let protocol = frame[at + 9];
             let whole = u16_at(frame, at + 6)? & 0x1fff == 0;
             let l4 = at + usize::from(first & 15) * 4;
             let bytes = u16_at(frame, at + 2)?;
@@ -141,8 +142,8 @@ fn ip(frame: &[u8]) -> Option<Ip> {
         }
         0x86dd => {
             let payload = u16_at(frame, at + 4)?;
-            let protocol = *frame.get(at + 6)?;
-            frame.get(at + 7)?;
+            frame.get(at + 39)?;
+            let protocol = frame[at + 6];
             let bytes = if payload == 0 { 0 } else { (payload + 40) & 0xffff };
             (first >> 4 == 6).then_some(Ip { at, v6: true, l4: at + 40, protocol, bytes })
         }
