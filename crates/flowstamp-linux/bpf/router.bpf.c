@@ -10,9 +10,11 @@
  * 3. The queue of the law's own link / the backlog of the device's root queueing discipline, or of the own class's leaf
  *    on a shared link / that is the real queue. Therefore the rate must be limited there (tbf, htb), or by the device under a
  *    qdisc that reports its backlog at the root (fifo, fq_codel).
- * 4. VCP marks ECN-capable packets of other protocols at overload / it changes none of them / their marks belong to
- *    their own hosts and queues. A packet is VCP's if it carries VCP's option; the router keeps no state per flow.
- * 5. VCP sends acks first / the queueing discipline decides the order / scheduling is its task.
+ * 4. VCP marks ECN-capable packets of other protocols at overload / only with `mark_others` / their marks otherwise
+ *    belong to their own hosts and queues. A packet is VCP's if it carries VCP's option; the router keeps no state per
+ *    flow.
+ * 5. VCP sends acks first / the program gives acks of VCP the priority of interactive traffic, if they have none, and
+ *    the queueing discipline decides the order / tc has no other say. `prio` and `pfifo_fast` have a band for it.
  *
  * On a shared link, other traffic is counted and put into its class; the law does not see it.
  *
@@ -42,6 +44,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Handles of the classes and leaves that `router attach --share htb` creates: src/router/htb.rs. */
 #define FS_CLASS(class) (0x46530001U + (class))
 #define FS_LEAF(class) (0x46540000U + ((class) << 16))
+/* TC_PRIO_INTERACTIVE of linux/pkt_sched.h */
+#define FS_PRIO_INTERACTIVE 6
 /* Upper limit on the time between two timer events of a law. */
 #define FS_MAX_WAIT_NS (20 * FS_NS_PER_S)
 
@@ -234,8 +238,13 @@ FS_INLINE void vcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 		share_packet(skb, stamped || found.ack);
 	if (!config.share || stamped || found.ack)
 		sum->vcp.input_bytes += skb->wire_len;
-	if (!stamped)
+	if (!stamped) {
+		if (found.ack && !skb->priority)
+			skb->priority = FS_PRIO_INTERACTIVE;
+		else if (!found.ack && config.mark_others && code == FS_VCP_OVERLOAD)
+			bpf_skb_ecn_set_ce(skb); /* section VI-C */
 		return;
+	}
 	option = FS_AT(found.option, FS_LONG_LEN);
 	if (!option)
 		return;

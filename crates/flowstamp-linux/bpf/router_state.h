@@ -26,6 +26,8 @@ struct fs_config {
 	__u64 eta_q32;
 	/* Time until the first queue sample between decisions; zero if the law takes none. */
 	__u64 queue_interval_ns;
+	/* VCP: whether overload marks ECN-capable packets of other protocols. */
+	__u64 mark_others;
 	struct fs_rcp_params rcp;
 	struct fs_xcp_params xcp;
 	struct fs_vcp_params vcp;

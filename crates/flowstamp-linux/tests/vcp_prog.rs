@@ -21,6 +21,10 @@ const T_RHO_US: u32 = 50_000;
 
 /// A router whose code is `code`, of a link that is to carry 10 kB/s.
 fn load(object: &mut MaybeUninit<OpenObject>, code: u8) -> RouterSkel<'_> {
+    load_marking(object, code, false)
+}
+
+fn load_marking(object: &mut MaybeUninit<OpenObject>, code: u8, marks: bool) -> RouterSkel<'_> {
     let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
     config.law = number(VCP);
@@ -28,6 +32,7 @@ fn load(object: &mut MaybeUninit<OpenObject>, code: u8) -> RouterSkel<'_> {
     config.link_bytes = 14;
     config.cpus = libbpf_rs::num_possible_cpus().expect("a number") as u64;
     config.queue_interval_ns = 5_000_000;
+    config.mark_others = marks.into();
     config.vcp = types::fs_vcp_params {
         target_rate_q16: 10_000 << 16,
         k_q_q32: 1 << 31,
@@ -165,6 +170,56 @@ fn what_is_not_vcps_passes_untouched_at_overload() {
     }
     let arp = [&[0xff; 12][..], &[8, 6], &[3; 46]].concat();
     assert_eq!(run(&skeleton, &arp), arp);
+}
+
+/// Section VI-C: with `mark_others` overload is congestion experienced for ECN-capable packets of other protocols, and no other code
+/// changes them.
+#[test]
+fn others_are_marked_at_overload_if_asked() {
+    if skipped() {
+        return;
+    }
+    for code in 1..=3 {
+        let mut object = MaybeUninit::uninit();
+        let skeleton = load_marking(&mut object, code, true);
+        for extensions in [None, Some(vec![])] {
+            for (ecn, marked) in [(0, 0), (1, 3), (2, 3), (3, 3)] {
+                let packet =
+                    Packet { class: 46 << 2 | ecn, extensions: extensions.clone(), ..Packet::default() };
+                let frame = packet.frame(true).bytes;
+                let after = class(&packet, &run(&skeleton, &frame)).1;
+                assert_eq!(after, 46 << 2 | if code == 3 { marked } else { ecn }, "{packet:?}");
+            }
+        }
+    }
+}
+
+/// Section III-E.1: acks of VCP leave in the band of interactive traffic, if nobody has chosen another.
+#[test]
+fn acks_have_the_priority_of_interactive_traffic() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, 1);
+    let at = offset_of!(types::__sk_buff, priority);
+    let own = stamped(VCP, 0);
+    let ack = [&[253, 8], &own[2..8]].concat();
+    for (options, had, has) in [(ack.clone(), 0u32, 6u32), (ack, 3, 3), (own, 0, 0), (vec![], 0, 0)] {
+        let frame = Packet { options, payload: 0, ..Packet::default() }.frame(true).bytes;
+        let mut context = vec![0; size_of::<types::__sk_buff>()];
+        context[at..at + 4].copy_from_slice(&had.to_ne_bytes());
+        let (mut after, mut out) = (context.clone(), vec![0; frame.len() + 64]);
+        let input = ProgramInput {
+            context_in: Some(&mut context),
+            context_out: Some(&mut after),
+            data_in: Some(&frame),
+            data_out: Some(&mut out),
+            ..ProgramInput::default()
+        };
+        skeleton.progs.fs_router.test_run(input).expect("runs");
+        assert_eq!(after[at..at + 4], has.to_ne_bytes());
+    }
 }
 
 /// The timer measures what has come: overload while more does than the link is to carry, low load when nothing does.

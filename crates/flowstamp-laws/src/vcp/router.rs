@@ -10,7 +10,7 @@
 //!   packet's code = max(packet's code, code(rho))                   R.4, unless it is 00
 //! ```
 //!
-//! TCP sources take code 11 as congestion experienced, and all other codes as no mark (section VI-C). With
+//! With `mark_others` TCP sources take code 11 as congestion experienced, and all other codes as no mark (section VI-C). With
 //! `tcp_friendly` the router sends code 11 with RED's probability instead of always, so that TCP and TCP-friendly VCP
 //! flows see the same marks:
 //!
@@ -55,6 +55,9 @@ crate::params! {
         pub gamma: Ratio = Ratio::new(0.98), // section III-B
         /// `a`: weight of a sample of the queue, above 0.
         pub queue_weight: Ratio = Ratio::new(0.125), // deviation 3
+        /// Whether overload also marks ECN-capable packets of other protocols as congestion experienced (section VI-C).
+        /// Default: true; on Linux false.
+        pub mark_others: bool = true,
         /// Whether the router signals overload with a probability instead of always.
         pub tcp_friendly: bool = false,
         /// With `tcp_friendly`, the queue, as a share of the buffer, at which the probability begins to rise.
@@ -156,7 +159,7 @@ impl RouterLaw for Router {
         RouterTraits {
             first_timers,
             acks_first: true,
-            marks: true,
+            marks: p.mark_others,
             begins_with: &["t_rho"],
             ..RouterTraits::DEFAULT
         }

@@ -19,7 +19,8 @@ pub static LAW: Law = Law {
     blind: false,
     // gamma: a shaper's rate and a law's estimate never match exactly. t_rho: the paths are unknown, so this
     // is the paper's value for the Internet.
-    defaults: &[("gamma", "0.95"), ("t_rho", "200ms")],
+    // mark_others: other packets' marks belong to their own hosts, unless the user asks for them.
+    defaults: &[("gamma", "0.95"), ("t_rho", "200ms"), ("mark_others", "false")],
     options: &[("eta", "gamma")],
     variables: &[
         Variable {
@@ -66,8 +67,18 @@ fn translate(
 ) -> Result<(), Refusal> {
     let RouterSpec::Vcp(parameters) = spec else { unreachable!("it is another law's") };
     // Destructured, so that each new parameter must be translated or refused below.
-    let Params { t_rho, t_q, k_q, gamma, queue_weight, tcp_friendly, red_min, red_max, red_max_p } =
-        parameters;
+    let Params {
+        t_rho,
+        t_q,
+        k_q,
+        gamma,
+        queue_weight,
+        mark_others,
+        tcp_friendly,
+        red_min,
+        red_max,
+        red_max_p,
+    } = parameters;
     let default = Params::default();
     lacks(&LAW, "tcp_friendly", tcp_friendly, &default.tcp_friendly)?;
     lacks(&LAW, "red_min", red_min, &default.red_min)?;
@@ -79,6 +90,7 @@ fn translate(
     let k_q = between(&LAW, "k_q", *k_q, FACTOR)?;
 
     config.eta_q32 = q32(gamma.get());
+    config.mark_others = u64::from(*mark_others);
     config.queue_interval_ns = ns(t_q);
     config.vcp = types::fs_vcp_params {
         target_rate_q16: q16(link.known_rate().bytes_per_sec() * gamma.get()),

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -36,6 +37,8 @@ pub struct Leg {
     pub rate: f64,
     /// The kernel's pacing rate at its end, bits/s.
     pub pacing: f64,
+    /// The smoothed RTT at its end.
+    pub srtt: Duration,
 }
 
 pub struct Net {
@@ -255,7 +258,7 @@ impl Net {
     }
 
     /// SYN-ACKs are lost for a time from now on.
-    pub fn lose_synacks(&self, duration: std::time::Duration) {
+    pub fn lose_synacks(&self, duration: Duration) {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `now` is there to be written to.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
@@ -324,7 +327,7 @@ impl Net {
             if !busy {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(100));
         }
     }
 
@@ -390,9 +393,28 @@ impl Net {
     /// A bottleneck that knows nothing, on what one end sends.
     pub fn tbf(&self, end: End, rate: &str, limit: &str) {
         let namespace = self.namespace(end);
-        let options =
-            ["qdisc", "replace", "dev", "veth0", "root", "tbf", "rate", rate, "burst", "15k", "limit", limit];
+        let options = [
+            "qdisc", "replace", "dev", "veth0", "root", "handle", "1:", "tbf", "rate", rate, "burst", "15k",
+            "limit", limit,
+        ];
         run(Command::new("tc").args(["-n", &namespace]).args(options));
+    }
+
+    /// Three bands below that bottleneck, of which the first is sent first.
+    pub fn pfifo_fast(&self, end: End) {
+        let words = ["qdisc", "add", "dev", "veth0", "parent", "1:1", "pfifo_fast"];
+        run(Command::new("tc").args(["-n", &self.namespace(end)]).args(words));
+    }
+
+    /// As many datagrams as leave one end for the other.
+    pub fn flood(&self, end: End) -> Running {
+        const SOURCE: &str = "\
+import socket, sys
+s = socket.socket(type=socket.SOCK_DGRAM)
+while True: s.sendto(bytes(1400), (sys.argv[1], 9))
+";
+        let to = if end == End::Client { "10.201.0.2" } else { "10.201.0.1" };
+        Running(self.command(end, false, "python3").args(["-c", SOURCE, to]).spawn().unwrap())
     }
 
     /// Sets a value under /proc/sys/net of one end.
@@ -436,16 +458,21 @@ for number, leg in enumerate(sys.argv[1:]):
     rate(float(seconds) / 2)
     rates = [rate(float(seconds) / 10) for _ in range(5)]
     ca_state, srtt_us, window = info(1) & 255, info(68) & 0xffffffff, info(80) & 0xffffffff
-    print(cc(), statistics.median(rates), 8 * info(104), f'{ca_state=} {srtt_us=} {window=}', [f'{r:.3g}' for r in rates], flush=True)
+    print(cc(), statistics.median(rates), 8 * info(104), srtt_us, f'{ca_state=} {window=}', [f'{r:.3g}' for r in rates], flush=True)
 ";
         let said = self.feed_a_sink(SOURCE, legs);
         println!("{said}");
         said.lines()
             .map(|line| {
-                let [name, rate, pacing, ..] = line.split(' ').collect::<Vec<_>>()[..] else {
+                let [name, rate, pacing, srtt_us, ..] = line.split(' ').collect::<Vec<_>>()[..] else {
                     panic!("{line}")
                 };
-                Leg { name: name.to_owned(), rate: rate.parse().unwrap(), pacing: pacing.parse().unwrap() }
+                Leg {
+                    name: name.to_owned(),
+                    rate: rate.parse().unwrap(),
+                    pacing: pacing.parse().unwrap(),
+                    srtt: Duration::from_micros(srtt_us.parse().unwrap()),
+                }
             })
             .collect()
     }
@@ -456,7 +483,7 @@ for number, leg in enumerate(sys.argv[1:]):
         const SINK: &str = "import socket; s = socket.create_server(('', 5300)); c = s.accept()[0]\nwhile c.recv(1 << 20): pass";
         let mut sink = self.command(End::Server, true, "python3");
         let _sink = Running(sink.args(["-c", SINK]).spawn().unwrap());
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(700));
         let mut client = self.command(End::Client, true, "timeout");
         let output = client.args(["30", "python3", "-c", source]).args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -476,7 +503,7 @@ for number, leg in enumerate(sys.argv[1:]):
     fn iperf3_in(&self, server: Option<&Path>, client: &Path, arguments: &str) -> f64 {
         let mut server = self.command_in(End::Server, server, "iperf3");
         let mut server = Running(server.args(["-s", "-1"]).stdout(Stdio::null()).spawn().unwrap());
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(700));
         let mut client = self.command_in(End::Client, Some(client), "timeout");
         let output =
             client.args(["30", "iperf3", "-J", "-c"]).args(arguments.split_whitespace()).output().unwrap();
@@ -510,7 +537,7 @@ impl Drop for Net {
             if fs::remove_dir(&self.cgroup).is_ok() {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }

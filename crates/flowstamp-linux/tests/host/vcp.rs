@@ -7,6 +7,7 @@ use super::skip::skip;
 use super::{FIN, SYN, between};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const T_RHO_US: u32 = 20_000;
 
@@ -16,8 +17,13 @@ fn pins(net: &Net) -> PathBuf {
 
 /// A router for what one end sends, that is told of a link of so many Mb/s.
 fn attach(net: &Net, end: End, mbps: u32) {
+    attach_marking(net, end, mbps, false);
+}
+
+fn attach_marking(net: &Net, end: End, mbps: u32, marks: bool) {
     let place = format!("--netns {} --pins {}", net.namespace(end), pins(net).display());
-    let what = format!("router attach veth0 --law vcp --rate {mbps}Mbps --set t_rho={T_RHO_US}us {place}");
+    let law = format!("--law vcp --rate {mbps}Mbps --set t_rho={T_RHO_US}us --set mark_others={marks}");
+    let what = format!("router attach veth0 {law} {place}");
     let output = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")).args(what.split(' ')).output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
@@ -146,25 +152,50 @@ fn cleared_bits_are_no_answer() {
     between(40e6, rate, f64::INFINITY);
 }
 
-/// A flow that uses the kernel's ECN and does not obey VCP keeps its bits under any load.
+/// A flow that uses the kernel's ECN and does not obey VCP keeps its bits under any load, unless the router marks others (section VI-C).
 #[test]
-fn other_flows_bits_are_theirs() {
+fn other_flows_are_marked_only_if_asked() {
+    for (marks, ecn) in [(false, 2), (true, 3)] {
+        let Some(net) = Net::new() else { return };
+        let _pinned = Pinned(pins(&net));
+        net.no_offload();
+        for end in [End::Client, End::Server] {
+            net.sysctl(end, "ipv4.tcp_ecn", 1);
+        }
+        net.enable("vcp");
+        attach_marking(&net, End::Client, 1, marks);
+        let capture = Capture::start(&net.namespace(End::Server));
+        net.iperf3(true, "10.201.0.2 -t 1 -b 20M -l 4K --cport 40000 -S 0xb8 -C cubic");
+        let packets = capture.finish();
+        let data: Vec<_> = packets.iter().filter(|p| p.source_port == 40_000 && p.payload > 1000).collect();
+        assert!(data.len() > 500, "{}", data.len());
+        // ECT(0) or congestion experienced, and expedited forwarding. After a pause of the machine a load factor is low.
+        let right = data.iter().filter(|p| p.ecn == ecn && p.ip_checksum_is_right).count();
+        println!("mark_others={marks}: {right} of {}", data.len());
+        assert!(right * 2 >= data.len() * if marks { 1 } else { 2 }, "{right} of {}", data.len());
+    }
+}
+
+/// Section III-E.1: below the bottleneck's shaper `pfifo_fast` sends acks of VCP before datagrams that wait, and other acks after them.
+#[test]
+fn acks_go_first() {
     let Some(net) = Net::new() else { return };
     let _pinned = Pinned(pins(&net));
-    net.no_offload();
-    for end in [End::Client, End::Server] {
-        net.sysctl(end, "ipv4.tcp_ecn", 1);
-    }
     net.enable("vcp");
-    attach(&net, End::Client, 1);
-    let capture = Capture::start(&net.namespace(End::Server));
-    net.iperf3(true, "10.201.0.2 -t 1 -b 20M --cport 40000 -S 0xb8 -C cubic");
-    let packets = capture.finish();
-    let data: Vec<_> = packets.iter().filter(|p| p.source_port == 40_000 && p.payload > 1000).collect();
-    assert!(data.len() > 500, "{}", data.len());
-    // ECT(0), and expedited forwarding.
-    let kept = data.iter().filter(|p| p.ecn == 2 && p.ip_checksum_is_right).count();
-    assert_eq!(kept, data.len());
+    net.tbf(End::Server, "20mbit", "100k");
+    net.pfifo_fast(End::Server);
+    attach(&net, End::Client, 50);
+    attach(&net, End::Server, 20);
+    let _flood = net.flood(End::Server);
+    let [first, last] = ["vcp", "cubic"].map(|law| {
+        let name = if law == "vcp" { net.congestion_control(law) } else { law.to_owned() };
+        let leg = net.legs(&[&format!("{name}:2")]).remove(0);
+        assert_eq!(leg.name, name);
+        leg.srtt
+    });
+    println!("{first:?}, {last:?}, {}", net.status()["counters"]);
+    // A socket's send buffer of datagrams waits: some 50 ms.
+    assert!(last > Duration::from_millis(20) && first < last / 4, "{first:?}, {last:?}");
 }
 
 /// Two flows on 10 Mb/s; none if the machine was too busy.
