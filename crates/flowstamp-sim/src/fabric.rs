@@ -190,7 +190,8 @@ impl Fabric {
             to = self.routes[link.head().next as usize];
         }
         if to >= IMPAIRED {
-            return if to == IMPAIRED { Onward::Impaired } else { Onward::Host };
+            // Without `full` no link is impaired, and the compiler leaves out what follows from it.
+            return if cfg!(feature = "full") && to == IMPAIRED { Onward::Impaired } else { Onward::Host };
         }
         if self.is_fed_by_one(to) {
             return Onward::Exits;

@@ -188,7 +188,7 @@ enum Sends {
 
 impl Sends {
     fn of(group: &Group, law: &SenderTraits) -> Self {
-        match group.plan.governs {
+        match group.plan.governs() {
             Some(_) => Self::Requests,
             None if law.datagrams => Self::Datagrams,
             None if group.plan.application.is_some() => Self::Messages,
@@ -467,7 +467,7 @@ impl Hosts {
         let view = FlowView {
             packet_bytes: u32::from(self.packet_bytes),
             initial_window: transport.initial_window,
-            app_rate: spec.plan.governs.map_or_else(|| spec.rate.map(wire), |(_, most)| Some(most)),
+            app_rate: spec.plan.governs().map_or_else(|| spec.rate.map(wire), |(_, most)| Some(most)),
         };
         let mut law = law_spec.build(&view);
         if traits.falls_back {

@@ -259,6 +259,14 @@ impl GroupPlan {
             .as_ref()
             .map_or_else(|| self.laws.iter().collect(), |list| list.laws_between(pair).collect())
     }
+
+    /// The router link that the group's flow governs, and the link's capacity. Without `full` there is none, and the
+    /// compiler leaves out what follows from it.
+    #[inline]
+    #[must_use]
+    pub fn governs(&self) -> Option<(u32, Rate)> {
+        self.governs.filter(|_| cfg!(feature = "full"))
+    }
 }
 
 /// How a group's flows may be phase-locked.

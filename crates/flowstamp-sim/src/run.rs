@@ -336,6 +336,7 @@ impl Simulation {
             Class::Warmup => self.reroute(),
             Class::Capacity => net.learn_capacity(number),
             Class::Transmit => net.choose(number),
+            Class::Rejoin if cfg!(not(feature = "full")) => {}
             Class::Rejoin => {
                 if let Some(packet) = net.rejoin(number) {
                     hosts.arrive(net, &packet);

@@ -29,7 +29,9 @@ impl Fabric {
             Medium::Cell { .. } => Service::Air,
             _ => plan.capacity.service(),
         };
-        let impaired = |plan: &LinkPlan| Impaired::new(plan, scenario.seed).map(Box::new);
+        let impaired = |plan: &LinkPlan| {
+            Impaired::new(plan, scenario.seed).filter(|_| cfg!(feature = "full")).map(Box::new)
+        };
         let router_links = plans.iter().map(|plan| Plain::new(service(plan), plan.line_delay()));
         let media = plans.iter().map(|p| if let Medium::Turns(m) = p.medium { m as usize + 1 } else { 0 });
         let access = access.iter().map(|a| Plain::new(Service::constant(a.rate), a.delay));

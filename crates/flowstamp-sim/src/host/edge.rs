@@ -31,7 +31,7 @@ impl Hosts {
     /// Bytes that the governed link has sent since the last answer.
     pub(super) fn carried(&mut self, net: &mut Fabric, number: u32) -> f64 {
         let group = &mut self.groups[self.flows[number as usize].group as usize];
-        let Some((link, _)) = group.plan.governs else { return 0.0 };
+        let Some((link, _)) = group.plan.governs() else { return 0.0 };
         let sent = net.shape(link as usize, None);
         // The link's count restarts at the end of warm-up.
         let carried = (sent - group.carried).max(0.0);
@@ -43,7 +43,7 @@ impl Hosts {
     pub(super) fn tell_ingress(&mut self, net: &mut Fabric, number: u32) {
         let flow = &mut self.flows[number as usize];
         let group = &self.groups[flow.group as usize];
-        let Some((link, _)) = group.plan.governs else { return };
+        let Some((link, _)) = group.plan.governs() else { return };
         let idle = group.laws[0].traits.counts_flows;
         let micro_flows = idle.map(|idle| net.flows_within(link as usize, idle));
         flow.law.on_change(FlowChange::Ingress { micro_flows, min_rtt: flow.sender.min_rtt() });
@@ -52,7 +52,7 @@ impl Hosts {
     /// Sets the governed link's rate to the law's pacing rate, after an answer.
     pub(super) fn govern(&mut self, net: &mut Fabric, number: u32) {
         let flow = &self.flows[number as usize];
-        if let Some((link, _)) = self.groups[flow.group as usize].plan.governs {
+        if let Some((link, _)) = self.groups[flow.group as usize].plan.governs() {
             net.shape(link as usize, flow.law.pacing().map(|pacing| pacing.rate));
         }
     }

@@ -15,6 +15,8 @@ use flowstamp_laws::units::Time;
 /// ECN codepoints (RFC 3168 section 5): ECT(1) for a packet that may be marked, CE for a marked one.
 const ECT_1: u16 = 1;
 const CE: u16 = 3;
+/// Without `full` no link has police, and the compiler leaves out its code.
+const POLICED: bool = cfg!(feature = "full");
 
 /// A backlog.
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,7 +151,7 @@ impl Laws {
         if let Some(router) = &mut self.router {
             let own = packet.flags & DATA != 0 && packet.header == router.header();
             let (size, bits) = (u32::from(packet.size), packet.bits);
-            if let (true, Some(police)) = (own, &self.police) {
+            if let (true, Some(police)) = (own && POLICED, &self.police) {
                 let believed = police.believed(packet);
                 router.on_arrival(seen.view(now), PacketIn { size, stamp: believed.as_ref(), bits });
             } else {
@@ -171,7 +173,7 @@ impl Laws {
     #[inline(always)] // likewise
     fn router_stamps(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if let Some(router) = &mut self.router {
-            let named = self.police.as_ref().map(|police| police.bound(packet));
+            let named = self.police.as_ref().filter(|_| POLICED).map(|police| police.bound(packet));
             let Packet { stamp, bits, size, flags, header, .. } = packet;
             let random = &mut self.random;
             let size = u32::from(*size);
@@ -195,7 +197,7 @@ impl Laws {
     /// dropped. If the router law counted it as input, it would slow other flows for traffic that is not sent.
     #[inline(always)] // most links have no police
     pub(super) fn admits(&mut self, now: Time, packet: &Packet, own: bool) -> bool {
-        let Some(police) = self.police.as_mut().filter(|_| own) else { return true };
+        let Some(police) = self.police.as_mut().filter(|_| POLICED && own) else { return true };
         let admitted = police.admits(now, packet, self.stats.whole_run()[1]);
         if !admitted {
             self.stats.lose(packet);

@@ -1,6 +1,6 @@
 //! Checks of a scenario and its links that do not depend on flows.
 
-use super::{MOST_SAMPLES, Result, error};
+use super::{MOST_SAMPLES, Result, error, of_full};
 use crate::ScenarioError;
 use crate::link::Classifier;
 use crate::plan::{CellPlan, LinkPlan, Medium};
@@ -72,6 +72,7 @@ pub(super) fn link(plan: &LinkPlan, packet: Bytes) -> Result<()> {
     plan.queue.check().map_err(|(k, m)| ScenarioError::new(at("queue", k), m))?;
     plan.share.check().map_err(|(k, m)| ScenarioError::new(at("share", k), m))?;
     if let Some(impairments) = &plan.impairments {
+        of_full(format!("impairments of {}", plan.name), "impairments")?;
         impairments.check_on(plan.delay).map_err(|(k, m)| ScenarioError::new(at("impairments", &k), m))?;
     }
     unknown_capacity(plan)?;

@@ -2,7 +2,7 @@
 
 use super::datacentre::Laid;
 use super::paths::Core;
-use super::{Builder, Result, error};
+use super::{Builder, Result, error, of_full};
 use crate::medium::Capacity;
 use crate::plan::{LinkPlan, Medium};
 use crate::scenario::{Access, Police, Priority, check_rate};
@@ -231,6 +231,7 @@ pub(super) fn priority(
 /// The police of a link of this rate.
 fn police(key: &str, given: Option<Police>, rate: Rate) -> Result<Option<police::Params>> {
     let Some(given) = given else { return Ok(None) };
+    of_full(key, "police")?;
     given
         .params(rate)
         .map_or_else(|(name, text)| error(format!("{key}.{name}"), text), |params| Ok(Some(params)))
