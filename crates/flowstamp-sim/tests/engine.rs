@@ -535,3 +535,32 @@ fn a_group_may_have_no_flows() {
     assert_eq!((with.summary.groups["none"].flows, with.summary.groups["none"].jain_index), (0, None));
     assert_eq!(with.summary.groups["none"].path_rtt_s, 0.0);
 }
+
+/// A window of half the bandwidth-delay product leaves the queue empty if its packets leave evenly. In slow start without pacing
+/// two packets leave for each ack, and a third of the window queues.
+#[test]
+fn paced_tcp_sends_no_bursts() {
+    let queue = |law: &str, pacing| {
+        let results = run(&format!(
+            r#"
+            duration = "3s"
+            header = "0B"
+            [dumbbell]
+            rate = "10Mbps"
+            rtt = "80ms"
+            buffer = "2BDP"
+            [[flows]]
+            name = "one"
+            law = {{ law = "{law}", max_window = 50.0, pacing = {pacing} }}
+            "#
+        ));
+        let goodput = results.summary.groups["one"].goodput_bps;
+        assert!((4.2e6..=5e6).contains(&goodput), "{law}: {goodput}");
+        results.summary.links["bottleneck"].max_queue_bytes
+    };
+    for law in ["reno", "newreno", "sack", "highspeed", "scalable", "htcp", "bic", "cubic", "dctcp"] {
+        let (plain, paced) = (queue(law, false), queue(law, true));
+        assert!(plain >= 15_000.0, "{law}: {plain}");
+        assert!(paced <= 3_000.0, "{law}: {paced}");
+    }
+}

@@ -1,4 +1,4 @@
-//! The part that TCP's growth laws share: slow start, threshold, window limits and timeouts (RFC 5681).
+//! The part that TCP's growth laws share: slow start, threshold, window limits, timeouts (RFC 5681), and pacing.
 //!
 //! ```text
 //! cwnd < ssthresh:   cwnd += packet per ack                                      slow start, section 3.1 eq. 2
@@ -6,6 +6,7 @@
 //! loss:              ssthresh = max(what the law leaves, 2 packets), cwnd = ssthresh     section 3.1 eq. 4, section 3.2
 //! ECN mark:          the same unless the law says otherwise, and an ack with an echo adds nothing   RFC 3168 section 6.1.2
 //! timeout:           ssthresh as after a loss, cwnd = 1 packet                        section 3.1
+//! pacing:            packets leave at cwnd / srtt, from the first RTT sample on       Aggarwal, Savage, Anderson 2000
 //! ```
 //!
 //! A [`Growth`] law defines the step, and the window that a loss, a mark or a timeout leaves. Deviations, which all
@@ -16,29 +17,31 @@
 //! 2. RFC 5681 lets the window grow even when it is not used. We hold it while the application, not the window,
 //!    limits the sender (RFC 7661's reason; Linux does the same).
 
-use crate::sender::{Ack, Congestion, FlowView, SenderLaw, SenderTraits};
+use crate::sender::{Ack, Congestion, FlowView, Pacing, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use crate::{Refused, within};
 
-/// Limits of a window that a scenario may set.
+/// Parameters of all growth laws.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct Shared {
     /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
     pub initial_ssthresh: Option<f64>,
     /// Smallest slow-start threshold in packets.
     pub min_ssthresh: f64,
     /// Largest window in packets.
     pub max_window: Option<f64>,
+    /// Whether packets leave evenly over a round trip.
+    pub pacing: bool,
 }
 
-/// Parameters with limits of a window among them.
-pub trait Limited {
-    /// The limits.
-    fn limits(&self) -> Limits;
+/// A growth law's parameters, with those of all growth laws among them.
+pub trait Sharing {
+    /// Returns the parameters of all growth laws.
+    fn shared(&self) -> Shared;
 }
 
-/// Defines a law's parameters as `crate::params!` does, and adds the limits of its window.
+/// Defines a law's parameters as `crate::params!` does, and adds those of all growth laws.
 macro_rules! window_params {
     ($(#[$about:meta])* pub struct Params { $($own:tt)* }) => {
         crate::params! {
@@ -51,13 +54,16 @@ macro_rules! window_params {
                 pub min_ssthresh: f64 = 2.0, // RFC 5681 eq. 4
                 /// Largest window in packets (ns-2's `window_`; the receiver's window).
                 pub max_window: Option<f64> = None,
+                /// Whether packets leave evenly, at `cwnd / srtt`, in slow start too (Aggarwal, Savage and Anderson
+                /// 2000). Otherwise they leave as soon as the window allows.
+                pub pacing: bool = false,
             }
         }
 
-        impl super::window::Limited for Params {
-            fn limits(&self) -> super::window::Limits {
-                let Self { initial_ssthresh, min_ssthresh, max_window, .. } = *self;
-                super::window::Limits { initial_ssthresh, min_ssthresh, max_window }
+        impl super::window::Sharing for Params {
+            fn shared(&self) -> super::window::Shared {
+                let Self { initial_ssthresh, min_ssthresh, max_window, pacing, .. } = *self;
+                super::window::Shared { initial_ssthresh, min_ssthresh, max_window, pacing }
             }
         }
     };
@@ -67,7 +73,7 @@ pub(super) use window_params;
 /// Defines how a window grows in congestion avoidance and what a loss leaves of it. Windows are in bytes.
 pub trait Growth: Sized {
     /// Parameters that a scenario may set.
-    type Params: Default + Limited;
+    type Params: Default + Sharing;
 
     /// Static properties of the law with these parameters.
     fn traits(params: &Self::Params) -> SenderTraits {
@@ -120,6 +126,9 @@ pub struct Window<G> {
     /// flow smaller.
     min_ssthresh: f32,
     max_window: f32,
+    /// Smoothed RTT in seconds, kept for pacing; zero without pacing or before the first ack.
+    srtt_s: f64,
+    pacing: bool,
     /// The timer expired and no ack has come since.
     timed_out: bool,
     growth: G,
@@ -163,9 +172,9 @@ impl<G: Growth> SenderLaw for Window<G> {
 
     fn check(params: &G::Params) -> Result<(), Refused> {
         // Every TCP law is valid for windows of 1 to 10^9 packets.
-        let limits = params.limits();
-        let given = [("initial_ssthresh", limits.initial_ssthresh), ("max_window", limits.max_window)];
-        for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(limits.min_ssthresh))]) {
+        let shared = params.shared();
+        let given = [("initial_ssthresh", shared.initial_ssthresh), ("max_window", shared.max_window)];
+        for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(shared.min_ssthresh))]) {
             within(name, packets.unwrap_or(1.0), 1.0, 1e9)?;
         }
         G::check(params)
@@ -173,14 +182,16 @@ impl<G: Growth> SenderLaw for Window<G> {
 
     fn new(params: &G::Params, flow: &FlowView) -> Self {
         let packet = f64::from(flow.packet_bytes);
-        let limits = params.limits();
-        let max_window = limits.max_window.map_or(f32::INFINITY, |w| w.max(1.0) as f32);
+        let shared = params.shared();
+        let max_window = shared.max_window.map_or(f32::INFINITY, |w| w.max(1.0) as f32);
         Self {
             cwnd: (flow.initial_window * packet).max(packet).min(f64::from(max_window) * packet),
-            ssthresh: limits.initial_ssthresh.map_or(f64::MAX, |s| s * packet),
+            ssthresh: shared.initial_ssthresh.map_or(f64::MAX, |s| s * packet),
             packet_bytes: flow.packet_bytes,
-            min_ssthresh: limits.min_ssthresh.max(1.0) as f32,
+            min_ssthresh: shared.min_ssthresh.max(1.0) as f32,
             max_window,
+            srtt_s: 0.0,
+            pacing: shared.pacing,
             timed_out: false,
             growth: G::new(params, flow),
         }
@@ -192,8 +203,17 @@ impl<G: Growth> SenderLaw for Window<G> {
     }
 
     #[inline]
+    fn pacing(&self) -> Option<Pacing> {
+        // The first window leaves unpaced: without an RTT no pace follows from it.
+        (self.srtt_s > 0.0).then(|| Rate::from_bytes_per_sec(self.cwnd / self.srtt_s).into())
+    }
+
+    #[inline]
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.timed_out = false;
+        if self.pacing {
+            self.srtt_s = ack.srtt.as_secs_f64();
+        }
         self.growth.on_ack(ack);
         if ack.in_recovery || ack.marked > 0 || !ack.window_limited {
             return; // deviation 2

@@ -144,3 +144,50 @@ proptest! {
         }
     }
 }
+
+/// Each growth law without and with pacing.
+fn unpaced_and_paced() -> Vec<[SenderSpec; 2]> {
+    macro_rules! pairs {
+        ($($law:ident $module:ident),*) => {
+            vec![$([false, true].map(|pacing| SenderSpec::$law(tcp::$module::Params { pacing, ..Default::default() }))),*]
+        };
+    }
+    pairs!(
+        Reno reno, NewReno reno, Sack reno, HighSpeed highspeed, Scalable scalable, Htcp htcp, Bic bic, Cubic cubic,
+        Dctcp dctcp
+    )
+}
+
+proptest! {
+    /// Aggarwal, Savage and Anderson 2000: the pace is the window over the RTT, in slow start and after it. There is
+    /// none before the first RTT sample, and the window is the same as without pacing.
+    #[test]
+    fn a_pace_is_the_window_over_the_rtt(
+        events in prop::collection::vec((100u64..2_000_000, 0u8..12), 1..60),
+        window in 1.0..100.0f64,
+    ) {
+        let flow = FlowView { packet_bytes: PACKET as u32, initial_window: window, app_rate: None };
+        let stamp = Stamp::default();
+        for specs in unpaced_and_paced() {
+            let [mut plain, mut paced] = specs.map(|spec| spec.build(&flow));
+            let (mut now, mut newest) = (Time::ZERO, None);
+            for (rtt_us, event) in &events {
+                let srtt = Time::from_micros(*rtt_us);
+                now += srtt;
+                for law in [&mut plain, &mut paced] {
+                    match event {
+                        0 => law.on_congestion(now, Congestion::Loss { flight: 7 }),
+                        1 => law.on_congestion(now, Congestion::Mark { flight: 7 }),
+                        2 => law.on_congestion(now, Congestion::Timeout { flight: 7 }),
+                        _ => law.on_ack(&Ack::of_one(now, srtt, &stamp)),
+                    }
+                }
+                newest = if *event > 2 { Some(srtt) } else { newest };
+                prop_assert_eq!(paced.cwnd(), plain.cwnd());
+                prop_assert_eq!(plain.pacing(), None);
+                let expected = newest.map(|srtt| paced.cwnd() / srtt.as_secs_f64());
+                prop_assert_eq!(paced.pacing().map(|pace| pace.rate.bytes_per_sec()), expected);
+            }
+        }
+    }
+}
