@@ -679,6 +679,8 @@ def test_several_seeds_are_one_point(tmp_path: Path) -> None:
         ("mean(tcp.afct) / mean(tcp.utilization)", ">= 1", []),
         ("min(other.afct)", ">= 0.9", None),
         ("min(tcp.afct_small)", ">= 0.9", None),
+        ("mean(afct(tcp, 1, 500))", ">= 0.9", []),
+        ('mean(afct(tcp, "back"))', ">= 0.9", None),
     ],
 )
 def test_a_panel_shows_what_claims_expect_of_its_measure(

@@ -73,6 +73,7 @@ class Axis:
     scale: Scale = "linear"
     limits: tuple[float | None, float | None] = (None, None)
     markers: bool = True  # False: lines only, for many samples over time
+    names: Sequence[str] = ()  # labels of the ticks at 1, 2, ...
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,9 @@ def stack(spec: Stack) -> Figure:
                 last.xaxis.set_major_formatter(FuncFormatter(plain))
                 last.xaxis.set_minor_formatter(NullFormatter())
             last.set_xlim(*axis.limits)
-            if spec.xticks:
-                last.set_xticks([x for x, _ in spec.xticks], [label for _, label in spec.xticks])
+            ticks = spec.xticks or list(enumerate(axis.names, 1))
+            if ticks:
+                last.set_xticks([x for x, _ in ticks], [label for _, label in ticks])
         return figure
 
 

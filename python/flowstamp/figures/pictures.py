@@ -52,14 +52,17 @@ def claims_of(spec: FigureSpec, panel: PanelSpec, verdicts: Sequence[Verdict]) -
 
     The value says whether the claim bounds the measure itself, so that its bound can be drawn.
     """
-    measured = spec.measure.group if not panel.group else panel.group
-    if not panel.runs or measured != spec.measure.group or panel.link or spec.draw.of(panel).x == "figure":
+    if not panel.runs or panel.link or spec.draw.of(panel).x == "figure":
         return {}
-    runs, y = "|".join(map(re.escape, panel.runs)), re.escape(panel.y)
-    about = re.compile(rf"\b(?:{runs})(?:\.{y}\b|, *['\"]{y}['\"])")
+    runs, y, measured = "|".join(map(re.escape, panel.runs)), re.escape(panel.y), panel.group or spec.measure.group
+    function = {"group_mbps": "group", "flow_mbps": "throughput"}.get(panel.y, y)
+    # The panel's own group or flow, as in `normalized(ns, "tcp")`.
+    about = rf"\b{function}\((?:{runs}), *['\"]{re.escape(panel.flow or measured)}['\"]"
+    if measured == spec.measure.group:  # as in `rcp.afct`, `samples(rcp, "afct", ...)` and `afct(rcp, 1, 500)`
+        about += rf"|\b(?:{runs})(?:\.{y}\b|, *['\"]{y}['\"])|\b{y}\((?:{runs}), *\d"
     point, time = rf"(?:{runs})\.{y}(?:\[[^][]*\])?", rf"samples\((?:{runs}), *['\"]{y}['\"], *[\d.]+, *[\d.]+\)"
     itself = re.compile(rf"(?:min|max|mean|median|first|last)\((?:{point}|{time})\)")
-    return {one: bool(itself.fullmatch(one.claim.expr)) for one in verdicts if about.search(one.claim.expr)}
+    return {one: bool(itself.fullmatch(one.claim.expr)) for one in verdicts if re.search(about, one.claim.expr)}
 
 
 def bounds(claims: Mapping[Verdict, bool]) -> list[tuple[float, float]]:
@@ -93,7 +96,7 @@ def _axis(given: Given, axis: Axis) -> plot.Axis:
     if axis.x == "curve":
         computed = given.computed.values()
         markers = all(one.values[axis.along].size <= MARKED for one in computed if axis.along in one.values)
-    return plot.Axis(axis.xlabel, axis.xscale, (low, high), markers=markers)
+    return plot.Axis(axis.xlabel, axis.xscale, (low, high), markers, axis.xticks)
 
 
 def curves(given: Given, panel: PanelSpec) -> list[plot.Curve]:

@@ -146,6 +146,8 @@ class Axis(Table, frozen=True):
     xlabel: Label = ""
     xscale: Scale = "linear"
     xlim: Limits = ()
+    xticks: Names = ()
+    """Labels of the ticks at 1, 2, ..., for points that are numbered."""
     along: str = ""
     """For computed curves, the measure on the x axis."""
 
@@ -154,7 +156,7 @@ class Axis(Table, frozen=True):
             raise TableError("xlabel", "a label with its unit")
         if self.x == "curve":
             _check_choice("along", self.along, control.MEASURES)
-        for key in ("along",) if self.x else ("along", "xlabel", "xlim"):
+        for key in ("along",) if self.x else ("along", "xlabel", "xlim", "xticks"):
             if getattr(self, key) and self.x != "curve":
                 raise TableError(key, f"no such key here, where x is {'missing' if self.x is None else self.x}")
 
