@@ -241,7 +241,7 @@ def table(
         flows = [result.groups[group] for result in results.values()]
         add(f"{group} goodput", [text.rate(value["goodput_bps"]) for value in flows])
         if everything or any(value["jain_index"] is not None for value in flows):
-            add(f"{group} Jain index", _jain(group, results, fair))
+            add(f"{group} Jain index", fairness.cells(group, results, fair))
         if any(value["completed"] for value in flows):
             add(f"{group} completed", [str(value["completed"]) for value in flows])
             of_all = [value["fct_s"]["all"] if value["fct_s"] else None for value in flows]
@@ -311,13 +311,6 @@ def _links(results: Mapping[str, Results], everything: bool) -> Iterator[tuple[s
             yield f"{link} marks", [str(value["marks"]) for value in values]
     if len(shown) < len(links[0]):
         yield f"({len(links[0]) - len(shown)} links that are used less)", [""] * len(results)
-
-
-def _jain(group: str, results: Mapping[str, Results], fair: Mapping[str, Mapping[str, Fairness]]) -> list[str]:
-    """Formats Jain's index while all flows are active; without samples of that time, over each flow's own time."""
-    if not any(group in of_run for of_run in fair.values()):
-        return [text.maybe(result.groups[group]["jain_index"]) for result in results.values()]
-    return [text.maybe(fair[name][group].index if group in fair[name] else None) for name in results]
 
 
 def _on_links(tree: Table, wire: Callable[[Table], Table], air: Callable[[Table], Table]) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from flowstamp import text
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -69,6 +71,13 @@ def while_all_active(results: Results) -> dict[str, Fairness]:
         inside = (times - (times[1] - times[0]) >= from_s - 1e-9) & (times <= until_s + 1e-9)
         found[group] = Fairness(jain(rates[:, inside].mean(axis=1)) if inside.any() else None, from_s, until_s)
     return found
+
+
+def cells(group: str, results: Mapping[str, Results], fair: Mapping[str, Mapping[str, Fairness]]) -> list[str]:
+    """Formats Jain's index while all flows are active; without samples of that time, over each flow's own time."""
+    if not any(group in of_run for of_run in fair.values()):
+        return [text.maybe(result.groups[group]["jain_index"]) for result in results.values()]
+    return [text.maybe(fair[name][group].index if group in fair[name] else None) for name in results]
 
 
 def over_time(results: Results, average_s: float = 0.0) -> tuple[Floats, Floats]:

@@ -209,20 +209,25 @@ def _rtt_s(measured: Measured) -> float:
 
 def text_of(comparison: Comparison) -> str:
     """Formats the two runs as a table, side by side."""
-    from flowstamp import text
+    from flowstamp import fairness, text
 
-    both = [comparison.lab.results, comparison.simulated]
-    links = [one.links[BOTTLENECK] for one in both]
+    both = {"lab": comparison.lab.results, "simulator": comparison.simulated}
+    links = [one.links[BOTTLENECK] for one in both.values()]
     rows = [
         ["utilisation", *(text.percent(link["utilization"]) for link in links)],
         ["mean queue", *(text.size(link["mean_queue_bytes"]) for link in links)],
         ["p95 queue", *(text.size(link["p95_queue_bytes"]) for link in links)],
         ["drops", *(str(link["drops"]) for link in links)],
     ]
-    totals = [one.summary["total"] for one in both]
+    totals = [one.summary["total"] for one in both.values()]
     rows.append(["goodput", *(text.rate(total["goodput_bps"]) for total in totals)])
-    rows.append(["Jain index", *(text.maybe(total["jain_index"]) for total in totals)])
-    lines = [text.table(["", "lab", "simulator"], rows)]
+    fair = {name: fairness.while_all_active(one) for name, one in both.items()}
+    rows += [[f"{group} Jain index", *fairness.cells(group, both, fair)] for group in fair["lab"]]
+    lines = [text.table(["", *both], rows)]
+    lines += [
+        f"Jain index of {group}: while all its flows are active, {found.from_s:.1f} s to {found.until_s:.1f} s"
+        for group, found in fair["lab"].items()
+    ]
     if comparison.lab.invalid:
         lines.append(f"INVALID: {comparison.lab.invalid}")
     return "\n".join(lines)

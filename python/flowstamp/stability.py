@@ -316,7 +316,7 @@ class Stability:
         """Draws the gains, the border of the linear loop, and the region where the switched system settles.
 
         With different RTTs, the region is that of the law's model, with fewer cells by default because it takes longer.
-        `tried` has alphas, betas, and whether packets came to rest there.
+        `tried` has alphas, betas, and whether packets settled there.
         """
         from flowstamp import stability_plots
 

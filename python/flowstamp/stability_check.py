@@ -73,7 +73,7 @@ class Check:
         return {
             "points": len(self.alphas),
             "runs": len(self.alphas) * self.seeds,
-            "both_rest": int((~packets & ~model).sum()),
+            "both_settle": int((~packets & ~model).sum()),
             "both_oscillate": int((packets & model).sum()),
             "packets_alone_oscillate": int((packets & ~model).sum()),
             "model_alone_oscillates": int((~packets & model).sum()),
@@ -92,11 +92,11 @@ class Check:
     def line(self) -> str:
         """Returns the results as a line of text."""
         n = self.counts
-        agree = n["both_rest"] + n["both_oscillate"]
+        agree = n["both_settle"] + n["both_oscillate"]
         return (
-            f"packets and model agree at {agree} of {n['points']} points ({n['both_rest']} rest, {n['both_oscillate']} "
-            f"oscillate); packets alone oscillate at {n['packets_alone_oscillate']}, the model alone at "
-            f"{n['model_alone_oscillates']}"
+            f"packets and model agree at {agree} of {n['points']} points ({n['both_settle']} settle, "
+            f"{n['both_oscillate']} oscillate); packets alone oscillate at {n['packets_alone_oscillate']}, "
+            f"the model alone at {n['model_alone_oscillates']}"
         )
 
     def plot(self) -> Figure:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 SEEN_RTTS = 400.0
 """Duration of a model's run in multiples of the longest RTT."""
 LATE = 0.75
-"""Share of the run after which its late part begins. Mean late rates are the rest rates; settling must end before."""
+"""Share of the run after which its late part begins. Its mean rates are the steady state; settling must end before."""
 MOST_LINKS, MOST_ROUTES = 8, 16
 """Maximum number of links and of routes in a model."""
 
@@ -153,15 +153,15 @@ class Network:
 
     @cached_property
     def _distance(self) -> Floats:
-        """Largest distance from rest over time; at most 1 counts as settled.
+        """Largest distance from the steady state over time; at most 1 counts as settled.
 
-        A rate's distance is its deviation from the rest rate in units of 2%. A queue's distance is its queueing delay
-        in units of 1% of the link's mean RTT.
+        A rate's distance is its deviation from the steady state in units of 2%. A queue's distance is its queueing
+        delay in units of 1% of the link's mean RTT.
         """
         seconds, path = self._path
         late = slice(round(LATE * len(seconds)), None)
-        rest = [float(rates[late].mean()) for rates in path.rates_bps]
-        away = [np.abs(rates / at - 1.0) / 0.02 for rates, at in zip(path.rates_bps, rest, strict=True)]
+        steady = [float(rates[late].mean()) for rates in path.rates_bps]
+        away = [np.abs(rates / at - 1.0) / 0.02 for rates, at in zip(path.rates_bps, steady, strict=True)]
         for number, queue in enumerate(path.queues_s.values()):
             over = [(rtt, flows) for way, rtt, flows in self.routes if number in [link for link, _ in way]]
             if over:
@@ -172,7 +172,7 @@ class Network:
 
     @cached_property
     def stable(self) -> bool:
-        """Whether the model comes to rest from half the fair rates: settled late, or at least 2% closer than early."""
+        """Whether the model settles from half the fair rates: settled late, or at least 2% closer than early."""
         quarter = len(self._distance) // 4
         late = float(self._distance[-quarter:].max())
         # Samples miss the peaks of a limit cycle by up to 1/64 RTT, so these differ between quarters by less than 1%.

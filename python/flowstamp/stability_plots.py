@@ -61,7 +61,7 @@ def region(
     """Draws the stable region of gains, the border of the linear loop, and a labelled point.
 
     `inside` has shape (betas, alphas): positive for stable gains, and continuous through zero at the border. `tried`
-    has alphas, betas, and whether packets came to rest with these gains.
+    has alphas, betas, and whether packets settled with these gains.
     """
     with mpl.rc_context(STYLE):
         figure = blank(2.4, "Stable gains")
@@ -73,8 +73,8 @@ def region(
         ax.plot([], [], color=COLOURS[0], label=name)
         ax.plot(*border, color=COLOURS[1], linestyle="--", label="linear loop")
         if tried is not None:
-            tried_alphas, tried_betas, rests = tried
-            for which, marker, label in ((rests, ".", "packets rest"), (~rests, "x", "packets oscillate")):
+            tried_alphas, tried_betas, settle = tried
+            for which, marker, label in ((settle, ".", "packets settle"), (~settle, "x", "packets oscillate")):
                 ax.plot(
                     tried_alphas[which],
                     tried_betas[which],

@@ -4,6 +4,7 @@
 mod applications;
 mod backlog;
 mod departures;
+mod fairness;
 mod file;
 #[cfg(test)]
 mod mutated;
@@ -363,13 +364,16 @@ fn tell(lab: &Lab, results: &results::Results) {
     for flows in &lab.flows {
         let group = &s["groups"][&flows.name];
         print!(
-            "  {}  {}: {:.3} Mb/s, Jain {:.4}, sent again {}",
+            "  {}  {}: {:.3} Mb/s, sent again {}",
             flows.name,
             lab.law_of(flows).name(),
             number(&group["goodput_bps"]) / 1e6,
-            number(&group["jain_index"]),
             group["retransmissions"]
         );
+        let [warmup_s, every_s] = [lab.warmup, lab.probes.every].map(Time::as_secs_f64);
+        if let Some(fair) = fairness::while_all_active(results, &flows.name, warmup_s, every_s) {
+            print!(", Jain {:.4} with all active ({:.1} to {:.1} s)", fair.index, fair.from_s, fair.until_s);
+        }
         match group["fct_s"]["all"]["mean"].as_f64() {
             Some(mean) => println!(", {} completed in {mean:.3} s on average", group["completed"]),
             None => println!(),
