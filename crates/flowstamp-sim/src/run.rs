@@ -151,6 +151,14 @@ impl Simulation {
         self
     }
 
+    /// Puts a test's law in the place of the law of a router link, by the link's number. Its timers first fire when those of
+    /// the scenario's law would.
+    #[cfg(any(test, feature = "scripted"))]
+    #[doc(hidden)]
+    pub fn replace_router(&mut self, link: usize, law: flowstamp_laws::registry::scripted::Router) {
+        self.net.laws_mut(link).router = Some(flowstamp_laws::registry::AnyRouter::Scripted(Box::new(law)));
+    }
+
     /// Simulated time so far.
     #[must_use]
     pub fn now(&self) -> Time {

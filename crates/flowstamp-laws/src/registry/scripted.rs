@@ -5,12 +5,12 @@
 
 use super::Header;
 use crate::queue::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, Verdict};
-use crate::router::{
-    LinkChange, LinkView, NoParams, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView,
-};
+use crate::router::{LinkView, NoParams, OwnFlows, PacketIn, PacketOut};
 use crate::sender::{Ack, Congestion, FlowView, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A queue law that admits all packets.
 #[derive(Clone, Debug)]
@@ -77,42 +77,49 @@ impl QueueLaw for Queue {
     }
 }
 
-/// A router law that changes the bits and the first word of the stamp of each packet.
-#[derive(Clone, Debug)]
-pub struct Router {
-    /// Header of the packets that it changes.
-    pub header: Header,
-    /// Value that it adds to the bits of its first packet; each further packet gets one more.
-    pub adds: u16,
-    /// Bits before, bits after, and the stamp that it wrote, for each packet.
-    pub wrote: Vec<(u16, u16, Stamp)>,
+/// The events of a test's router law.
+pub trait Routes: Debug + Send {
+    /// [`crate::router::RouterLaw::on_arrival`].
+    fn on_arrival(&mut self, link: LinkView, packet: PacketIn<'_>);
+    /// [`crate::router::RouterLaw::on_departure`].
+    fn on_departure(&mut self, link: LinkView, packet: PacketOut<'_>);
+    /// [`crate::router::RouterLaw::on_timer`].
+    fn on_timer(&mut self, which: usize, link: LinkView) -> Time;
 }
 
-impl RouterLaw for Router {
-    type Params = NoParams;
+/// A router law that a test writes, perhaps in another crate. Clones share its state, which the test reads afterwards.
+#[derive(Clone, Debug)]
+pub struct Router {
+    /// Header of the packets that it may change.
+    pub header: Header,
+    /// The law.
+    pub law: Arc<Mutex<dyn Routes>>,
+}
 
-    fn new(_: &NoParams, _: &RouterView) -> Self {
-        Self { header: Header::Plain, adds: 0, wrote: Vec::new() }
+impl Router {
+    fn law(&self) -> MutexGuard<'_, dyn Routes + 'static> {
+        self.law.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn traits(_: &NoParams) -> RouterTraits {
-        RouterTraits::DEFAULT
-    }
-    fn on_change(&mut self, _: LinkChange<'_, NoParams>) {}
-    fn on_arrival(&mut self, _: LinkView, _: PacketIn<'_>) {}
-
-    fn on_departure(&mut self, _: LinkView, packet: PacketOut<'_>, _: impl FnMut() -> f64) {
-        let nth = self.wrote.len();
-        packet.stamp.0[0] += nth as f64;
-        let found = *packet.bits;
-        *packet.bits = found.wrapping_add(self.adds).wrapping_add(nth as u16);
-        self.wrote.push((found, *packet.bits, *packet.stamp));
+    pub(super) fn on_arrival(&mut self, link: LinkView, packet: PacketIn<'_>) {
+        self.law().on_arrival(link, packet);
     }
 
-    fn on_timer(&mut self, _: usize, _: LinkView) -> Time {
-        Time::MAX
+    pub(super) fn on_departure(&mut self, link: LinkView, packet: PacketOut<'_>, _: impl FnMut() -> f64) {
+        self.law().on_departure(link, packet);
     }
-    fn variables(&self, _: &mut dyn FnMut(&'static str, f64)) {}
+
+    pub(super) fn on_timer(&mut self, which: usize, link: LinkView) -> Time {
+        self.law().on_timer(which, link)
+    }
+
+    #[expect(clippy::unused_self, reason = "as the listed laws have it")]
+    pub(super) fn own_flows(&self) -> Option<OwnFlows> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "likewise")]
+    pub(super) fn variables(&self, _: &mut dyn FnMut(&'static str, f64)) {}
 }
 
 /// A sender law with a constant window.

@@ -4,10 +4,11 @@ use super::*;
 use crate::{Format, load};
 use flowstamp_laws::Stamp;
 use flowstamp_laws::queue::{Limit, QueueLaw, QueueView};
-use flowstamp_laws::registry::{AnyQueue, AnyRouter, AnySender, Header, scripted};
-use flowstamp_laws::router::NoParams;
+use flowstamp_laws::registry::{AnyQueue, AnySender, Header, scripted};
+use flowstamp_laws::router::{LinkView as LawView, NoParams, PacketIn, PacketOut};
 use flowstamp_laws::units::Rate;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 fn lay_out(text: &str) -> Simulation {
     let loaded = load(text, Format::Toml, "test.toml", &[], Path::new(".")).unwrap_or_else(|e| panic!("{e}"));
@@ -18,6 +19,29 @@ fn go_on(sim: &mut Simulation, until: Time) {
     sim.run_until(until, &mut |_| ControlFlow::Continue(())).expect("nobody stops it");
 }
 
+/// A router law that changes the bits and the first word of each packet's stamp, by one more for each packet.
+#[derive(Debug, Default)]
+struct Adds {
+    /// Bits before, bits after, and the stamp that it wrote, for each packet.
+    wrote: Vec<(u16, u16, Stamp)>,
+}
+
+impl scripted::Routes for Adds {
+    fn on_arrival(&mut self, _: LawView, _: PacketIn<'_>) {}
+
+    fn on_departure(&mut self, _: LawView, packet: PacketOut<'_>) {
+        let nth = self.wrote.len() as u16;
+        packet.stamp.0[0] += f64::from(nth);
+        let found = *packet.bits;
+        *packet.bits = found.wrapping_add(0x0100 + nth);
+        self.wrote.push((found, *packet.bits, *packet.stamp));
+    }
+
+    fn on_timer(&mut self, _: usize, _: LawView) -> Time {
+        Time::MAX
+    }
+}
+
 /// Runs one flow with a scripted sender and router. Returns what the router wrote, and what acks told the sender.
 #[expect(clippy::type_complexity, reason = "the scripts' own records")]
 fn bits_under(delayed_acks: bool) -> (Vec<(u16, u16, Stamp)>, Vec<(u32, u16, Stamp)>) {
@@ -26,15 +50,14 @@ fn bits_under(delayed_acks: bool) -> (Vec<(u16, u16, Stamp)>, Vec<(u32, u16, Sta
          [dumbbell]\nrate = '8Mbps'\nrtt = '20ms'\nbuffer = '100kB'\nrouter = 'xcp'\n\
          [[flows]]\nname = 'x'\nlaw = 'xcp'\ntransport = {{ delayed_acks = {delayed_acks} }}\n"
     ));
-    let router = scripted::Router { header: Header::Xcp, adds: 0x0100, wrote: Vec::new() };
-    sim.net.laws_mut(0).router = Some(AnyRouter::Scripted(Box::new(router)));
+    let router = Arc::new(Mutex::new(Adds::default()));
+    sim.replace_router(0, scripted::Router { header: Header::Xcp, law: router.clone() });
     let sender =
         scripted::Sender { window: 7000.0, stamp: Stamp([1.0, 0.0, 0.25]), bits: 0x3003, acks: Vec::new() };
     sim.hosts.flows[0].law = AnySender::Scripted(Box::new(sender));
     go_on(&mut sim, Time::from_secs(1));
-    let Some(AnyRouter::Scripted(router)) = &sim.net.laws_mut(0).router else { panic!("it was put there") };
     let AnySender::Scripted(sender) = &sim.hosts.flows[0].law else { panic!("it was put there") };
-    (router.wrote.clone(), sender.acks.clone())
+    (router.lock().expect("no test has failed").wrote.clone(), sender.acks.clone())
 }
 
 #[test]
