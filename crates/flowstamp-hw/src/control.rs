@@ -3,17 +3,18 @@
 //! A law counts packets one by one and does not care how many make up a sum. A slot is therefore one packet of its bytes
 //! that states the mean RTT. The laws' text says which sums enter their equations; all of them survive this.
 //!
+//! A driver refuses each parameter of its law that needs more than the circuits do for a packet, by name.
+//!
 //! Deviations (laws say / we do / because):
-//! 1. RCP averages RTTs by packets or, with `max_rtt_factor`, by bytes / by packets / bytes times RTT is a multiplication.
-//! 2. XCP has parameters that bound a packet's weight or an interval's increases / they are left out / they need the
-//!    packets themselves, or the buffer.
-//! 3. XCP measures the persistent queue over a propagation delay / over a slot / a slot is one RTT.
+//! 1. XCP measures the persistent queue over a propagation delay / over a slot / a slot is one RTT.
+
+mod refusals;
 
 use crate::{COMMIT, Registers, SNAPSHOT, at, read_long, write_long};
 use flowstamp_laws::link::LinkView;
 use flowstamp_laws::router::{PacketIn, PacketOut, RouterLaw, RouterView};
 use flowstamp_laws::xcp::Throughput;
-use flowstamp_laws::{Rate, Stamp, Time, rcp, vcp, xcp};
+use flowstamp_laws::{Rate, Refused, Stamp, Time, rcp, vcp, xcp};
 
 /// Seconds in a step of XCP's X.
 const X_STEP_S: f64 = 1.0 / (1u64 << 28) as f64;
@@ -45,10 +46,11 @@ fn view(now: Time, queue_bytes: u32) -> LinkView {
     LinkView { now, queue_bytes: queue_bytes.into(), queue_packets: 0 }
 }
 
-/// Sets the time to the next interrupt.
+/// Sets the time to the next interrupt. A slot that is too long for the register has none: the caller has a timer of its
+/// own for it.
 fn sleep(port: &mut impl Registers, wait: Time) {
-    let micros = (wait.as_secs_f64() * 1e6).round().clamp(1.0, 65535.0);
-    port.write(at::SLOT, micros as u32);
+    let micros = (wait.as_secs_f64() * 1e6).round().max(1.0) as u32;
+    port.write(at::SLOT, if micros > u16::MAX.into() { 0 } else { micros });
 }
 
 /// RCP on a port.
@@ -59,12 +61,19 @@ pub struct Rcp {
 
 impl Rcp {
     /// Starts the law, and writes its first rate and slot.
-    pub fn new(params: &rcp::router::Params, capacity: Rate, port: &mut impl Registers) -> Self {
+    ///
+    /// # Errors The first parameter that is invalid or that the hardware cannot carry out.
+    pub fn new(
+        params: &rcp::router::Params,
+        capacity: Rate,
+        port: &mut impl Registers,
+    ) -> Result<Self, Refused> {
+        refusals::rcp(params)?;
         let first = rcp::Router::traits(params).first_timers[0].unwrap_or(params.max_interval);
         let mut this = Self { law: rcp::Router::new(params, &RouterView::of(capacity)) };
         this.offer(port);
         sleep(port, first);
-        this
+        Ok(this)
     }
 
     /// The law.
@@ -109,14 +118,18 @@ pub struct Xcp {
 
 impl Xcp {
     /// Starts the law. In its first slot it gives and takes nothing.
-    pub fn new(params: &xcp::router::Params, capacity: Rate, port: &mut impl Registers) -> Self {
-        let params = xcp::router::Params { max_weight: None, max_fill: None, ..*params };
-        let law = xcp::Router::new(&params, &RouterView::of(capacity));
-        sleep(
-            port,
-            xcp::Router::<Throughput>::traits(&params).first_timers[0].unwrap_or(params.min_interval),
-        );
-        Self { law }
+    ///
+    /// # Errors Those of [`Rcp::new`].
+    pub fn new(
+        params: &xcp::router::Params,
+        capacity: Rate,
+        port: &mut impl Registers,
+    ) -> Result<Self, Refused> {
+        refusals::xcp(params)?;
+        let law = xcp::Router::new(params, &RouterView::of(capacity));
+        let first = xcp::Router::<Throughput>::traits(params).first_timers[0];
+        sleep(port, first.unwrap_or(params.min_interval));
+        Ok(Self { law })
     }
 
     /// The law.
@@ -185,17 +198,28 @@ pub fn gain(value: f64) -> u32 {
 #[derive(Clone, Debug)]
 pub struct Vcp {
     law: vcp::Router,
+    /// Bit 2 of the register CODE.
+    any: u32,
 }
 
 impl Vcp {
     /// Starts the law. `any` extends it to packets without our option, as in the paper.
-    pub fn new(params: &vcp::router::Params, capacity: Rate, any: bool, port: &mut impl Registers) -> Self {
-        let this = Self { law: vcp::Router::new(params, &RouterView::of(capacity)) };
+    ///
+    /// # Errors Those of [`Rcp::new`].
+    pub fn new(
+        params: &vcp::router::Params,
+        capacity: Rate,
+        any: bool,
+        port: &mut impl Registers,
+    ) -> Result<Self, Refused> {
+        refusals::vcp(params)?;
+        let this =
+            Self { law: vcp::Router::new(params, &RouterView::of(capacity)), any: u32::from(any) << 2 };
         let t_rho = vcp::Router::traits(params).first_timers[0].unwrap_or(Time::from_millis(200));
         port.write(at::VCP_T_RHO, (t_rho.as_secs_f64() * 1e6) as u32);
-        port.write(at::VCP_CODE, u32::from(any) << 2 | u32::from(vcp::Code::Low.bits()));
+        port.write(at::VCP_CODE, this.any | u32::from(vcp::Code::Low.bits()));
         sleep(port, t_rho);
-        this
+        Ok(this)
     }
 
     /// The law.
@@ -219,8 +243,7 @@ impl Vcp {
         let mut bits = vcp::Code::Low.bits();
         let packet = PacketOut { size: 0, stamp: &mut Stamp::default(), bits: &mut bits };
         self.law.on_departure(link, packet, || 1.0);
-        let any = port.read(at::VCP_CODE) & 4;
-        port.write(at::VCP_CODE, any | u32::from(bits));
+        port.write(at::VCP_CODE, self.any | u32::from(bits));
         next
     }
 }

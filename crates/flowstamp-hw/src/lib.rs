@@ -34,6 +34,38 @@ impl Registers for &[AtomicU32] {
     }
 }
 
+impl<T: Registers> Registers for &mut T {
+    fn read(&mut self, at: u8) -> u32 {
+        (**self).read(at)
+    }
+
+    fn write(&mut self, at: u8, value: u32) {
+        (**self).write(at, value);
+    }
+}
+
+/// Two routers with the output queue between them: the first counts what arrives, the second stamps what leaves. The laws
+/// of RCP and VCP do so. One router does both in one place, and differs from them while the queue is long.
+///
+/// The first router must be in the state after its reset, in which it stamps nothing.
+#[derive(Debug)]
+pub struct Around<A, B> {
+    /// The router before the queue.
+    pub before: A,
+    /// The router behind it.
+    pub behind: B,
+}
+
+impl<A: Registers, B: Registers> Registers for Around<A, B> {
+    fn read(&mut self, at: u8) -> u32 {
+        self.before.read(at)
+    }
+
+    fn write(&mut self, at: u8, value: u32) {
+        if at > at::QUEUE_NOW { self.behind.write(at, value) } else { self.before.write(at, value) }
+    }
+}
+
 /// Byte offsets of the registers. Those above [`at::QUEUE_NOW`] belong to a law.
 pub mod at {
     /// "FS", the law's number, and the bytes of a word of the data path.

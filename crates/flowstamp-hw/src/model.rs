@@ -72,6 +72,9 @@ pub struct Port {
     refused: u64,
 }
 
+// SAFETY: the model is reached through this alone, and keeps nothing of the thread that made it.
+unsafe impl Send for Port {}
+
 impl Port {
     /// A port after reset.
     ///

@@ -46,7 +46,7 @@ fn view(now: Time, queue_bytes: u32) -> LinkView {
 fn rcp_rates_are_those_of_the_law() {
     let params = rcp::router::Params { initial_rtt: Some(Time::from_millis(80)), ..Default::default() };
     let mut port = Port::new(Law::Rcp, 64);
-    let mut driver = Rcp::new(&params, CAPACITY, &mut port);
+    let mut driver = Rcp::new(&params, CAPACITY, &mut port).expect("carried out");
     let mut law = rcp::Router::new(&params, &RouterView::of(CAPACITY));
     let (mut now, mut state, mut least, mut most) = (Time::from_millis(10), 1, f64::INFINITY, 0.0f64);
     for _ in 0..SLOTS {
@@ -79,7 +79,7 @@ fn rcp_rates_are_those_of_the_law() {
 fn xcp_pools_are_those_of_the_law() {
     let params = xcp::router::Params { initial_interval: Some(Time::from_millis(50)), ..Default::default() };
     let mut port = Port::new(Law::Xcp, 64);
-    let mut driver = Xcp::new(&params, CAPACITY, &mut port);
+    let mut driver = Xcp::new(&params, CAPACITY, &mut port).expect("carried out");
     let mut law = xcp::Router::<Throughput>::new(&params, &RouterView::of(CAPACITY));
     let (mut now, mut state) = (Time::from_millis(50), 2);
     for _ in 0..SLOTS {
@@ -114,7 +114,7 @@ fn xcp_pools_are_those_of_the_law() {
 fn vcp_codes_are_those_of_the_law() {
     let params = vcp::router::Params { t_rho: Some(Time::from_millis(1)), ..Default::default() };
     let mut port = Port::new(Law::Vcp, 64);
-    let mut driver = Vcp::new(&params, CAPACITY, true, &mut port);
+    let mut driver = Vcp::new(&params, CAPACITY, true, &mut port).expect("carried out");
     let mut law = vcp::Router::new(&params, &RouterView::of(CAPACITY));
     let (mut now, mut state, mut seen) = (Time::from_millis(1), 3, [0; 4]);
     for _ in 0..SLOTS {
