@@ -203,18 +203,19 @@ pub struct Vcp {
 }
 
 impl Vcp {
-    /// Starts the law. `any` extends it to packets without our option, as in the paper.
+    /// Starts the law.
     ///
     /// # Errors Those of [`Rcp::new`].
     pub fn new(
         params: &vcp::router::Params,
         capacity: Rate,
-        any: bool,
         port: &mut impl Registers,
     ) -> Result<Self, Refused> {
         refusals::vcp(params)?;
-        let this =
-            Self { law: vcp::Router::new(params, &RouterView::of(capacity)), any: u32::from(any) << 2 };
+        let this = Self {
+            law: vcp::Router::new(params, &RouterView::of(capacity)),
+            any: u32::from(params.mark_others) << 2,
+        };
         let t_rho = vcp::Router::traits(params).first_timers[0].unwrap_or(Time::from_millis(200));
         port.write(at::VCP_T_RHO, (t_rho.as_secs_f64() * 1e6) as u32);
         port.write(at::VCP_CODE, this.any | u32::from(vcp::Code::Low.bits()));

@@ -114,7 +114,7 @@ fn xcp_pools_are_those_of_the_law() {
 fn vcp_codes_are_those_of_the_law() {
     let params = vcp::router::Params { t_rho: Some(Time::from_millis(1)), ..Default::default() };
     let mut port = Port::new(Law::Vcp, 64);
-    let mut driver = Vcp::new(&params, CAPACITY, true, &mut port).expect("carried out");
+    let mut driver = Vcp::new(&params, CAPACITY, &mut port).expect("carried out");
     let mut law = vcp::Router::new(&params, &RouterView::of(CAPACITY));
     let (mut now, mut state, mut seen) = (Time::from_millis(1), 3, [0; 4]);
     for _ in 0..SLOTS {

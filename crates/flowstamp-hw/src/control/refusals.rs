@@ -120,6 +120,7 @@ pub(super) fn vcp(p: &vcp::router::Params) -> Result<(), Refused> {
         k_q: _,
         gamma: _,
         queue_weight: _,
+        mark_others: _,
         tcp_friendly,
         red_min,
         red_max,
