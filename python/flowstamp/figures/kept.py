@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from flowstamp.executors import engine
-from flowstamp.figures.memory import Form
+from flowstamp.figures.memory import NAME, Form
 from flowstamp.figures.spec import FigureSpec
 from flowstamp.figures.verdicts import Outcome, Verdict
 
@@ -95,7 +95,7 @@ class Kept:
     def _key(self, spec: FigureSpec) -> str:
         """Returns a hash of everything that determines numbers: program, form, figure files and their input files."""
         digest = hashlib.sha256(f"{self._program} {self.form}".encode())
-        beside = (file for file in sorted(spec.path.parent.iterdir()) if file.suffix not in (".toml", ".json"))
+        beside = (file for file in sorted(spec.path.parent.iterdir()) if file.suffix != ".toml" and file.name != NAME)
         for file in filter(Path.is_file, beside):
             digest.update(file.read_bytes())
         for file in self._read(spec):

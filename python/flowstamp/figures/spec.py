@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from flowstamp import _flowstamp
-from flowstamp.figures import analytic, control, fct
+from flowstamp.figures import analytic, control, fct, stored
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.measures import measures
 from flowstamp.figures.tables import FigureError, Table, TableError, said, shown
@@ -155,7 +155,7 @@ class Axis(Table, frozen=True):
         if self.x is not None and not self.xlabel:
             raise TableError("xlabel", "a label with its unit")
         if self.x == "curve":
-            _check_choice("along", self.along, control.MEASURES)
+            _check_choice("along", self.along, (*control.MEASURES, *stored.MEASURES))
         for key in ("along",) if self.x else ("along", "xlabel", "xlim", "xticks"):
             if getattr(self, key) and self.x != "curve":
                 raise TableError(key, f"no such key here, where x is {'missing' if self.x is None else self.x}")
