@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Finds the option in a frame: Ethernet with up to two VLAN tags or none, IPv4 or IPv6 with extension headers, TCP. */
+/*
+ * Finds the stamp in a frame: Ethernet with up to two VLAN tags or none, IPv4 or IPv6 with extension headers, and then
+ * TCP with the option, or the shim (shim.h).
+ */
 #ifndef FLOWSTAMP_PACKET_H
 #define FLOWSTAMP_PACKET_H
 
 #include "kernel.h"
 #include "option.h"
+#include "shim.h"
 
 #define FS_INLINE static inline __attribute__((always_inline))
 
@@ -25,6 +29,8 @@ struct fs_found {
 	__u32 tcp;
 	__u32 option;
 	__u8 version;
+	/* The shim follows IP, and `option` is where it starts. */
+	__u8 shim;
 	/* A segment without data that carries the option's short form: an ack. */
 	__u8 ack;
 };
@@ -54,8 +60,11 @@ enum fs_seek { FS_ABSENT, FS_THERE, FS_NOT_LINEAR };
 	if (!(pointer)) \
 		return (at) + (bytes) <= skb->len ? FS_NOT_LINEAR : FS_ABSENT
 
-/* Finds the IPv4 or IPv6 header and the TCP header behind it. `*end` is where the packet ends. */
-FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, struct fs_found *found, __u32 *end)
+/*
+ * Finds the IPv4 or IPv6 header and the TCP header, or the one of the protocol `shim`, behind it. `*end` is where the
+ * packet ends.
+ */
+FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, __u8 shim, struct fs_found *found, __u32 *end)
 {
 	__u32 at = link_bytes;
 	__u16 type = skb->protocol;
@@ -84,12 +93,13 @@ FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, stru
 		FS_NEED(ip, at, 20);
 		header = (ip[0] & 0xf) * 4;
 		/* A later fragment has no TCP header. */
-		if (ip[0] >> 4 != 4 || header < 20 || ip[9] != FS_PROTO_TCP || (ip[6] & 0x1f) || ip[7])
+		if (ip[0] >> 4 != 4 || header < 20 || (ip[9] != FS_PROTO_TCP && ip[9] != shim) || (ip[6] & 0x1f) || ip[7])
 			return FS_ABSENT;
 		total = (__u16)ip[2] << 8 | ip[3];
 		/* Zero in packets that are too long for the field and not segmented yet. */
 		*end = total ? at + total : skb->len;
 		found->version = 4;
+		found->shim = ip[9] != FS_PROTO_TCP;
 		found->tcp = at + header;
 		return FS_THERE;
 	}
@@ -108,7 +118,7 @@ FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, stru
 		found->version = 6;
 		at += 40;
 	}
-	for (int i = 0; i < 6 && next != FS_PROTO_TCP; i++) {
+	for (int i = 0; i < 6 && next != FS_PROTO_TCP && next != shim; i++) {
 		__u8 *header = FS_AT(at, 8);
 
 		FS_NEED(header, at, 8);
@@ -127,8 +137,9 @@ FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, stru
 			return FS_ABSENT;
 		FS_BOUND(at);
 	}
-	if (next != FS_PROTO_TCP)
+	if (next != FS_PROTO_TCP && next != shim)
 		return FS_ABSENT;
+	found->shim = next != FS_PROTO_TCP;
 	found->tcp = at;
 	return FS_THERE;
 }
@@ -178,15 +189,31 @@ FS_INLINE enum fs_seek fs_seek_option(struct __sk_buff *skb, __u16 exid, struct 
 	return FS_ABSENT;
 }
 
-/* Finds the option in any frame; makes more of the frame linear if necessary. */
-FS_INLINE bool fs_find(struct __sk_buff *skb, __u32 link_bytes, __u16 exid, struct fs_found *found)
+/* Checks that the whole shim is in the packet. */
+FS_INLINE enum fs_seek fs_seek_shim(struct __sk_buff *skb, struct fs_found *found, __u32 packet_end)
+{
+	__u32 at = found->tcp;
+
+	FS_BOUND(at);
+	if (at + FS_SHIM_LEN > packet_end)
+		return FS_ABSENT;
+	FS_NEED(FS_AT(at, FS_SHIM_LEN), at, FS_SHIM_LEN);
+	found->option = at;
+	return FS_THERE;
+}
+
+/*
+ * Finds the option, or the shim of protocol `shim`, in any frame; makes more of the frame linear if necessary. For
+ * FS_PROTO_TCP there is only the option.
+ */
+FS_INLINE bool fs_find(struct __sk_buff *skb, __u32 link_bytes, __u16 exid, __u8 shim, struct fs_found *found)
 {
 	for (int attempt = 0; attempt < 2; attempt++) {
 		__u32 end = 0, length = skb->len;
-		enum fs_seek seek = fs_seek_tcp(skb, link_bytes, found, &end);
+		enum fs_seek seek = fs_seek_tcp(skb, link_bytes, shim, found, &end);
 
 		if (seek == FS_THERE)
-			seek = fs_seek_option(skb, exid, found, end);
+			seek = found->shim ? fs_seek_shim(skb, found, end) : fs_seek_option(skb, exid, found, end);
 		if (seek != FS_NOT_LINEAR)
 			return seek == FS_THERE;
 		if (bpf_skb_pull_data(skb, length < FS_HEADERS_MAX ? length : FS_HEADERS_MAX))

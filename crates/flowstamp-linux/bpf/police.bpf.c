@@ -196,7 +196,7 @@ int fs_gate(struct __sk_buff *skb)
 	__be32 was, is;
 	__u8 *option;
 
-	if (!fs_find(skb, config.link_bytes, config.exid, &found) || !read_key(skb, &found, &key))
+	if (!fs_find(skb, config.link_bytes, config.exid, FS_PROTO_TCP, &found) || !read_key(skb, &found, &key))
 		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &key);
 	link = bpf_map_lookup_elem(&link_state, &zero);
@@ -245,7 +245,7 @@ int fs_police(struct __sk_buff *skb)
 	__be32 was, stamp;
 	__u8 *option;
 
-	if (!fs_find(skb, config.link_bytes, config.exid, &found))
+	if (!fs_find(skb, config.link_bytes, config.exid, FS_PROTO_TCP, &found))
 		return TCX_NEXT;
 	option = FS_AT(found.option, FS_LONG_LEN);
 	if (!option)

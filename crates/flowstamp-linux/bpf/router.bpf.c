@@ -111,35 +111,58 @@ FS_INLINE void share_packet(struct __sk_buff *skb, bool own)
 		fs_zombies_arrival(list, count, flow, bpf_get_prandom_u32());
 }
 
+/* The rate and the RTT that a packet carries; false if they are not linear. */
+FS_INLINE bool rcp_carried(struct __sk_buff *skb, const struct fs_found *found, __be32 *rate, __u64 *rtt_us)
+{
+	struct fs_shim *shim;
+	__u8 *option;
+
+	if (found->shim) {
+		shim = FS_AT(found->option, FS_SHIM_LEN);
+		if (!shim)
+			return false;
+		*rate = shim->rate;
+		*rtt_us = bpf_ntohs(shim->rtt_ms) * 1000ULL;
+		return true;
+	}
+	option = FS_AT(found->option, FS_LONG_LEN);
+	if (!option)
+		return false;
+	__builtin_memcpy(rate, option + FS_AT_STAMP, sizeof(*rate));
+	*rtt_us = fs_rtt_unpack((__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1]);
+	return true;
+}
+
 FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs_sums *sum)
 {
 	struct fs_found found = {};
 	__u32 carried, offer;
 	__be32 was, stamp;
-	__u8 *option;
 	__u64 rtt_us;
-	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_RCP, &found);
+	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_RCP, FS_PROTO_RCP, &found);
 
 	if (config.share)
 		share_packet(skb, stamped || found.ack);
 	if (!config.share || stamped || found.ack)
 		fs_rcp_input(&sum->rcp, skb->wire_len);
-	if (!stamped)
+	if (!stamped || !rcp_carried(skb, &found, &was, &rtt_us))
 		return;
-	option = FS_AT(found.option, FS_LONG_LEN);
-	if (!option)
-		return;
-	__builtin_memcpy(&was, option + FS_AT_STAMP, sizeof(was));
-	rtt_us = fs_rtt_unpack((__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1]);
 	rtt_us = fs_rcp_counts_as(config.rcp.max_rtt_us, link->rcp.most_rtt_us, rtt_us);
 	fs_rcp_rtt(&sum->rcp, config.rcp.max_rtt_us, rtt_us,
 		   config.rcp.max_rtt_factor_q16 ? skb->wire_len : fs_segments(skb));
 	carried = bpf_ntohl(was);
+	/* In the shim, a rate of zero asks for as much as there is (appendix F, line 22). In the option it means none. */
+	if (found.shim && carried == 0)
+		carried = ~0U;
 	offer = fs_rcp_stamp(link->offer, carried);
-	if (offer != carried) {
-		stamp = bpf_htonl(offer);
+	if (offer == carried)
+		return;
+	stamp = bpf_htonl(offer);
+	if (found.shim)
+		/* No checksum includes the shim. */
+		bpf_skb_store_bytes(skb, found.option, &stamp, sizeof(stamp), 0);
+	else
 		fs_write_stamp(skb, &found, was, stamp);
-	}
 }
 
 /* The law's input and output for one packet whose option is already parsed. */
@@ -171,30 +194,6 @@ int fs_rcp_work(struct fs_work *work)
 	return 0;
 }
 
-/* The law's state, and its input and output for one interval. */
-struct fs_interval_work {
-	struct fs_rcp_params params;
-	struct fs_rcp law;
-	struct fs_rcp_sums sums;
-	__u64 interval_ns;
-	__u64 queue_bytes;
-	__u64 next_ns;
-	__u32 offer;
-};
-
-/* The law's work at the end of an interval as in the thesis, without the cap on RTTs. Never loaded, as fs_rcp_work(). */
-SEC("?syscall")
-int fs_rcp_interval_work(struct fs_interval_work *work)
-{
-	struct fs_rcp_params params = work->params;
-
-	params.max_rtt_factor_q16 = 0;
-	fs_rcp_update(&params, &work->law, &work->sums, work->interval_ns, work->queue_bytes);
-	work->next_ns = fs_rcp_interval_ns(&params, &work->law);
-	work->offer = fs_rcp_offer(&params, &work->law);
-	return 0;
-}
-
 FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs_sums *sum)
 {
 	struct fs_xcp_params params;
@@ -205,7 +204,7 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	__be32 was, stamp;
 	__s32 carried, feedback;
 	__u8 *option = 0;
-	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_XCP, &found);
+	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_XCP, FS_PROTO_TCP, &found);
 	struct Qdisc *queue;
 	__u32 waiting;
 
@@ -256,7 +255,7 @@ FS_INLINE void vcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	__u32 t_rho_us = config.vcp.t_rho_us, code = link->vcp.code, carried, raised;
 	__be32 was;
 	__u8 *option;
-	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_VCP, &found);
+	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_VCP, FS_PROTO_TCP, &found);
 
 	if (config.share)
 		share_packet(skb, stamped || found.ack);

@@ -10,7 +10,7 @@ mod packets;
 #[path = "packets/random.rs"]
 mod random;
 
-use finder::find;
+use finder::{find, find_shim};
 use flowstamp_wire::option::Protocol;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
@@ -81,6 +81,10 @@ fn changed(seed: u64, law: Protocol) -> Vec<u8> {
     packet.options = vec![1; random.below(25)];
     packet.options.extend(stamped(law, [0, 5, 1 << 20, 1 << 31, u32::MAX][random.below(5)]));
     packet.payload = random.below(30);
+    if law == RCP && random.below(2) == 0 {
+        // TCP's ports and sequence number then are the shim's rates.
+        packet.protocol = 254;
+    }
     let mut bytes = packet.frame(true).bytes;
     for _ in 0..random.below(6) {
         let at = random.below(bytes.len());
@@ -96,7 +100,22 @@ fn changed(seed: u64, law: Protocol) -> Vec<u8> {
     bytes
 }
 
+/// The shim's rate is lowered, or granted if it is zero, and nothing else changes.
+fn check_shim(at: usize, before: &[u8], after: &[u8]) -> Result<(), String> {
+    let word = |bytes: &[u8]| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four"));
+    let (was, is) = (word(before), word(after));
+    if before[..at] != after[..at] || before[at + 4..] != after[at + 4..] {
+        return Err(format!("more than the rate of the shim at {at} changed"));
+    }
+    if is <= was || was == 0 { Ok(()) } else { Err(format!("shim: {was} became {is}")) }
+}
+
 fn check(law: Protocol, before: &[u8], after: &[u8]) -> Result<(), String> {
+    if law == RCP
+        && let Some(place) = find_shim(before)
+    {
+        return check_shim(place.option, before, after);
+    }
     let Some(place) = find(before, 14, 0, law) else {
         return if before == after { Ok(()) } else { Err("changed without a stamp".to_owned()) };
     };
@@ -157,7 +176,8 @@ fn mutated_packets_are_changed_where_the_stamp_is_or_not_at_all() {
         seen += 1;
         let Some(after) = run(&routers[of], &before) else { continue };
         check(laws[of], &before, &after).unwrap_or_else(|what| panic!("seed {seed}: {what}: {before:02x?}"));
-        stamped += u64::from(find(&before, 14, 0, laws[of]).is_some());
+        let has_shim = laws[of] == RCP && find_shim(&before).is_some();
+        stamped += u64::from(has_shim || find(&before, 14, 0, laws[of]).is_some());
         written += u64::from(before != after);
     }
     println!("{seen} packets from seed {from}: {stamped} with a stamp, {written} written to");

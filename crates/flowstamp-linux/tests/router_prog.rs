@@ -9,7 +9,7 @@ mod packets;
 use flowstamp_wire::option::Protocol;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
-use packets::{Packet, RCP, VCP, XCP, number, ones_sum, skipped, stamped, wrappings};
+use packets::{Frame, Packet, RCP, VCP, XCP, number, ones_sum, skipped, stamped, wrappings};
 use proptest::prelude::*;
 use std::mem::{MaybeUninit, offset_of};
 
@@ -226,6 +226,71 @@ fn what_is_not_its_own_is_counted_and_left() {
     // A first fragment has the header, and more to follow.
     let first = Packet { fragment: 0x2000, options: own, ..Packet::default() };
     assert_eq!(check(&skeleton, &first, true), Some(OFFER));
+}
+
+/// RCP's header between IP and UDP is stamped, and counted with its RTT. Zero asks for as much as there is.
+#[test]
+fn stamps_the_shim_whatever_the_wrapping() {
+    if skipped() {
+        return;
+    }
+    let (mut object, mut other) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    let (skeleton, xcp) = (load(&mut object, RCP, 14), load(&mut other, XCP, 14));
+    for wrapping in wrappings() {
+        for (rate, after) in [(5000, OFFER), (1000, 1000), (999, 999), (0, OFFER), (u32::MAX, OFFER)] {
+            for (rtt_ms, us) in [(40u16, 40_000), (0, 0), (u16::MAX, 0)] {
+                let packet = Packet { protocol: 254, ..wrapping.clone() };
+                let Frame { mut bytes, tcp: at, .. } = packet.frame(true);
+                bytes[at..at + 4].copy_from_slice(&u32::to_be_bytes(rate));
+                bytes[at + 8..at + 10].copy_from_slice(&rtt_ms.to_be_bytes());
+                let mut expected = bytes.clone();
+                expected[at..at + 4].copy_from_slice(&after.to_be_bytes());
+                let before = counted(&skeleton);
+                assert_eq!(run(&skeleton, &bytes).expect("a whole packet"), expected, "{rate} in {packet:?}");
+                let got = counted(&skeleton);
+                let length = bytes.len() as u64;
+                let more = [got[0] - before[0], got[1] - before[1], got[2] - before[2]];
+                assert_eq!(more, [length, us, u64::from(us > 0)]);
+                assert_eq!(run(&xcp, &bytes).expect("a whole packet"), bytes);
+            }
+        }
+    }
+}
+
+/// A shim that the packet does not hold, later fragments, and another protocol.
+#[test]
+fn leaves_what_is_no_shim() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, RCP, 14);
+    for wrapping in wrappings() {
+        let whole = Packet { protocol: 254, payload: 0, ..wrapping.clone() }.frame(true);
+        for kept in 0..12 {
+            let mut bytes = whole.bytes[..whole.tcp + kept].to_vec();
+            assert_eq!(run(&skeleton, &bytes).unwrap_or_else(|| bytes.clone()), bytes, "{kept}");
+            // The packet ends before its frame.
+            bytes.resize(whole.bytes.len(), 0xff);
+            let network = if wrapping.extensions.is_some() { 4 } else { 2 };
+            let ip = 14 + 4 * wrapping.tags.len();
+            let shown = whole.tcp + kept - ip - if network == 4 { 40 } else { 0 };
+            bytes[ip + network..ip + network + 2].copy_from_slice(&(shown as u16).to_be_bytes());
+            // Zero stands for a length that is not known yet.
+            assert!(
+                shown == 0 || run(&skeleton, &bytes).expect("a whole frame") == bytes,
+                "{kept} {wrapping:?}"
+            );
+        }
+    }
+    for packet in [
+        Packet { protocol: 254, fragment: 0x00ff, ..Packet::default() },
+        Packet { protocol: 253, ..Packet::default() },
+        Packet { protocol: 17, ..Packet::default() },
+    ] {
+        let bytes = packet.frame(true).bytes;
+        assert_eq!(run(&skeleton, &bytes).expect("a whole packet"), bytes, "{packet:?}");
+    }
 }
 
 /// Other laws' routers let it pass, whatever its form and place, and it is input as any other.

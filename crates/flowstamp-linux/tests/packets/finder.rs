@@ -19,12 +19,16 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 const EXTENSIONS: usize = 6;
 const FARTHEST: usize = 448 - 80;
 
-/// Where TCP's header and the packet's end are, of an IPv4 packet at `at`.
-fn ipv4(frame: &[u8], at: usize) -> Option<(usize, usize)> {
+/// IP's protocol numbers of TCP and of RCP's shim.
+const TCP: u8 = 6;
+const SHIM: u8 = 254;
+
+/// Where the header of protocol `wanted` and the packet's end are, of an IPv4 packet at `at`.
+fn ipv4(frame: &[u8], at: usize, wanted: u8) -> Option<(usize, usize)> {
     let ip = frame.get(at..at + 20)?;
     let header = usize::from(ip[0] & 15) * 4;
     let is_later_fragment = u16_at(ip, 6)? & 0x1fff != 0;
-    if ip[0] >> 4 != 4 || header < 20 || ip[9] != 6 || is_later_fragment {
+    if ip[0] >> 4 != 4 || header < 20 || ip[9] != wanted || is_later_fragment {
         return None;
     }
     let total = usize::from(u16_at(ip, 2)?);
@@ -32,7 +36,7 @@ fn ipv4(frame: &[u8], at: usize) -> Option<(usize, usize)> {
 }
 
 /// For an IPv6 packet.
-fn ipv6(frame: &[u8], at: usize) -> Option<(usize, usize)> {
+fn ipv6(frame: &[u8], at: usize, wanted: u8) -> Option<(usize, usize)> {
     let ip = frame.get(at..at + 40)?;
     if ip[0] >> 4 != 6 {
         return None;
@@ -41,7 +45,7 @@ fn ipv6(frame: &[u8], at: usize) -> Option<(usize, usize)> {
     let end = if payload == 0 { frame.len() } else { at + 40 + payload };
     let (mut next, mut at) = (ip[6], at + 40);
     for _ in 0..EXTENSIONS {
-        if next == 6 {
+        if next == wanted {
             break;
         }
         let header = frame.get(at..at + 8)?;
@@ -55,11 +59,12 @@ fn ipv6(frame: &[u8], at: usize) -> Option<(usize, usize)> {
             return None;
         }
     }
-    (next == 6).then_some((at, end))
+    (next == wanted).then_some((at, end))
 }
 
-/// The long form of `law`'s option, in a frame that has `link_bytes` before IP's header, or whose packet is of `protocol` if it has none.
-pub fn find(frame: &[u8], link_bytes: usize, protocol: u16, law: Protocol) -> Option<Place> {
+/// Where IP's header, the header of protocol `wanted` and the packet's end are, in a frame that has `link_bytes` before
+/// IP's header, or whose packet is of `protocol` if it has none.
+fn seek(frame: &[u8], link_bytes: usize, protocol: u16, wanted: u8) -> Option<(usize, usize, usize)> {
     let (mut network, mut kind) = (link_bytes, protocol);
     if link_bytes > 0 {
         kind = u16_at(frame, 12)?;
@@ -70,11 +75,24 @@ pub fn find(frame: &[u8], link_bytes: usize, protocol: u16, law: Protocol) -> Op
             }
         }
     }
-    let (tcp, end) = match kind {
-        0x0800 => ipv4(frame, network)?,
-        0x86dd => ipv6(frame, network)?,
+    let (at, end) = match kind {
+        0x0800 => ipv4(frame, network, wanted)?,
+        0x86dd => ipv6(frame, network, wanted)?,
         _ => return None,
     };
+    Some((network, at, end))
+}
+
+/// RCP's shim.
+#[allow(dead_code, reason = "only routers of hosts look for it in this way")]
+pub fn find_shim(frame: &[u8]) -> Option<Place> {
+    let (network, at, end) = seek(frame, 14, 0, SHIM)?;
+    (at + 12 <= end.min(frame.len())).then_some(Place { network, tcp: at, option: at })
+}
+
+/// The long form of `law`'s option.
+pub fn find(frame: &[u8], link_bytes: usize, protocol: u16, law: Protocol) -> Option<Place> {
+    let (network, tcp, end) = seek(frame, link_bytes, protocol, TCP)?;
     let header = frame.get(tcp..tcp + 20)?;
     let options_end = tcp + usize::from(header[12] >> 4) * 4;
     if options_end > end || options_end < tcp + 20 {
