@@ -7,7 +7,7 @@ fn main() {
     let out = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     // Where Debian keeps asm/types.h.
     let multiarch = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
-    for name in ["host", "path", "police", "router"] {
+    for name in ["host", "path", "police", "router", "udp"] {
         let source = format!("bpf/{name}.bpf.c");
         SkeletonBuilder::new()
             .source(&source)

@@ -89,7 +89,12 @@ impl Feature {
             &[],
             "a bottleneck needs a rate of its own: the interface's, or the lab's path",
         ),
-        (Self::Htb, "the qdisc htb", &[], "other traffic and policed flows get no class of their own"),
+        (
+            Self::Htb,
+            "the qdisc htb",
+            &[],
+            "other traffic, policed flows and, without fq, datagrams get no class of their own",
+        ),
         (Self::Netem, "the qdisc netem", &[], "not used: delay comes from the lab's own path"),
         (
             Self::AfXdp,

@@ -8,6 +8,7 @@
 //!     listeners     program: enables the option on sockets that were listening before
 //!     egress        the program of the if- links, for more interfaces
 //!     settings counters departures defaults
+//!     udp-...       with `--udp`: the programs and maps for datagrams
 //!     router/       routers' pins, by default: not touched
 //! ```
 //!
@@ -18,12 +19,15 @@
 //! round trips. The BPF file system stays mounted. Listening sockets keep a flag that no program uses any
 //! more, and keep their SYNs (`TCP_SAVE_SYN`).
 //!
-//! There is no daemon: the links live as long as their pins. All state is read from the kernel, not from
+//! TCP needs no daemon: the links live as long as their pins. Datagrams need one where an interface has no fq
+//! (`pace.rs`). All state is read from the kernel, not from
 //! files.
 
 mod default;
+mod pace;
 mod pins;
 mod place;
+mod udp;
 
 use crate::bpffs;
 use crate::law::{self, LAWS, Law};
@@ -50,6 +54,9 @@ pub enum Command {
         #[arg(long)]
         departures: bool,
     },
+    /// Pace flows of datagrams through classes; started by `enable --udp`.
+    #[command(hide = true)]
+    Pace,
 }
 
 /// Options of `host enable`.
@@ -79,6 +86,10 @@ pub struct Enable {
     /// namespace].
     #[arg(long)]
     iface: Vec<String>,
+    /// Ports whose datagrams obey too, such as 5004,6000-6010; local or remote. Needs --law rcp. They carry
+    /// RCP's header between IP and UDP, and leave at its rate.
+    #[arg(long, value_name = "PORTS")]
+    udp: Option<udp::Ports>,
 }
 
 pub fn run(command: &Command) -> Result<ExitCode> {
@@ -88,11 +99,15 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     // `ip netns exec` hides cgroups, so only a relative path is opened in the caller's mount namespace.
     let relative = named.filter(|path| path.is_relative()).map(place::open_cgroup).transpose()?;
     place::enter_eldest_mount_namespace()?;
+    if let Command::Pace = command {
+        return pace::run(&name);
+    }
     let absolute = named.filter(|path| path.is_absolute()).map(place::open_cgroup).transpose()?;
     match command {
         Command::Enable(enable) => self::enable(enable, relative.or(absolute), &name)?,
         Command::Disable => disable(&name)?,
         Command::Status { json, departures } => status(&name, *json, *departures)?,
+        Command::Pace => unreachable!("it has run above"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -113,7 +128,14 @@ fn name() -> Result<String> {
 
 fn enable(command: &Enable, cgroup: Option<place::Cgroup>, name: &str) -> Result<()> {
     let senders = law::senders(command.law, &command.set)?;
+    if command.udp.is_some() && command.law.name != "rcp" {
+        let name = command.law.name;
+        return Err(Refusal(format!("--udp: {name} has no header for datagrams; use --law rcp")).into());
+    }
     let interfaces = place::interfaces(&command.iface)?;
+    if command.udp.is_some() {
+        pace::check(&interfaces)?;
+    }
     bpffs::mount()?;
     let pins = Pins::lock(name)?;
     let rate_max =
@@ -127,10 +149,29 @@ fn enable(command: &Enable, cgroup: Option<place::Cgroup>, name: &str) -> Result
     }
     pins.attach_interfaces(&interfaces)?;
     pins.tell_listeners()?;
+    match &command.udp {
+        Some(ports) => enable_udp(&pins, ports, rate_max, &interfaces)?,
+        None => disable_udp(&pins)?,
+    }
     if command.default {
         default::set(&pins, &command.law.congestion_control(name))?;
     }
     Ok(())
+}
+
+fn enable_udp(pins: &Pins, ports: &udp::Ports, rate_max: u32, interfaces: &[place::Interface]) -> Result<()> {
+    let needs_daemon = pace::prepare(interfaces)?;
+    pins.enable_udp(ports, rate_max, &pins.own_cgroup()?, interfaces)?;
+    if needs_daemon {
+        pace::start()?;
+    }
+    Ok(())
+}
+
+/// Stops adding headers to datagrams. The daemon of another namespace removes its classes itself.
+fn disable_udp(pins: &Pins) -> Result<()> {
+    pins.disable_udp()?;
+    pace::tidy()
 }
 
 fn disable(name: &str) -> Result<()> {
@@ -140,6 +181,7 @@ fn disable(name: &str) -> Result<()> {
     let pins = Pins::lock(name)?;
     if pins.any() {
         default::restore(&pins, name).context("restoring default congestion controls")?;
+        disable_udp(&pins)?;
     }
     pins.remove()
 }
@@ -164,6 +206,9 @@ struct Details {
     default_congestion_control: String,
     interfaces: Vec<String>,
     counters: pins::Counters,
+    /// Flows of datagrams, with `--udp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    udp: Option<udp::Status>,
     #[serde(skip_serializing_if = "Option::is_none")]
     departures: Option<Vec<pins::Departure>>,
 }
@@ -183,6 +228,7 @@ fn status(name: &str, json: bool, departures: bool) -> Result<()> {
                 default_congestion_control: place::current()?,
                 interfaces: pins.interfaces()?,
                 counters: pins.counters()?,
+                udp: pins.udp_status()?,
                 departures: departures.then(|| pins.departures()).transpose()?,
             })
         }
@@ -204,6 +250,9 @@ fn status(name: &str, json: bool, departures: bool) -> Result<()> {
     );
     for (what, count) in serde_json::to_value(&d.counters)?.as_object().into_iter().flatten() {
         println!("  {what}: {count}");
+    }
+    for line in d.udp.iter().flat_map(udp::Status::lines) {
+        println!("{line}");
     }
     for d in d.departures.iter().flatten() {
         println!("  left at {:.3} s: {} -> {}, {}", d.at_s, d.local_port, d.remote_port, d.cause);

@@ -10,6 +10,7 @@ pub const RTM_NEWQDISC: u16 = 36;
 pub const RTM_DELQDISC: u16 = 37;
 pub const RTM_GETQDISC: u16 = 38;
 pub const RTM_NEWTCLASS: u16 = 40;
+pub const RTM_DELTCLASS: u16 = 41;
 pub const RTM_GETTCLASS: u16 = 42;
 pub const TC_H_ROOT: u32 = 0xffff_ffff;
 pub const TC_H_INGRESS: u32 = 0xffff_fff1;

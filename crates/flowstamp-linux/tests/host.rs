@@ -11,6 +11,8 @@ mod paths;
 mod skip;
 #[path = "host/soak.rs"]
 mod soak;
+#[path = "host/streams.rs"]
+mod streams;
 #[path = "host/told.rs"]
 mod told;
 #[path = "host/unusual.rs"]
@@ -413,6 +415,11 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
             "enable --law xcp --set error_losses=true",
             "flowstamp: xcp parameter `error_losses` = true cannot be carried out by hosts, who halve the window at each loss; leave it at false\n",
         ),
+        ("enable --law xcp --udp 5004", "flowstamp: --udp: xcp has no header for datagrams; use --law rcp\n"),
+        (
+            "enable --law rcp --udp 7-5",
+            "flowstamp: invalid value '7-5' for '--udp <PORTS>': \"7-5\" must be a port from 1 to 65535, or a range of them such as 6000-6010\n",
+        ),
         ("enable --law vcp --set beta=2", "flowstamp: vcp parameter `beta` is 2; it must be 0 to 1\n"),
     ] {
         let (code, said) = net.host(End::Client, arguments);
@@ -420,4 +427,9 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
         assert_eq!(net.status()["enabled"], false);
     }
     assert_eq!(net.host(End::Client, "enable").0, 2);
+    net.tbf(End::Client, "50mbit", "2m");
+    let (code, said) = net.host(End::Client, "enable --law rcp --udp 5004");
+    let line = "flowstamp: --udp: veth0 has the queueing discipline tbf at its root, which does not pace datagrams; replace it: ";
+    assert!(code == 2 && said.starts_with(line) && said.lines().count() == 1, "{said}");
+    assert_eq!(net.status()["enabled"], false);
 }

@@ -25,8 +25,9 @@ mod skel {
 /// room for the option.
 const SILENT_ROUNDS_MAX: u32 = 16;
 
-/// bpf_attach_type BPF_TCX_EGRESS and BPF_TRACE_ITER.
-const TCX_EGRESS: u32 = 47;
+/// bpf_attach_type BPF_TCX_INGRESS, BPF_TCX_EGRESS and BPF_TRACE_ITER.
+pub const TCX_INGRESS: u32 = 46;
+pub const TCX_EGRESS: u32 = 47;
 /// Runs before all other programs, so that a router on the same interface sees VCP's code.
 const BPF_F_BEFORE: u32 = 1 << 3;
 const TRACE_ITER: u32 = 28;
@@ -155,7 +156,8 @@ impl Pins {
         Ok(Self { name: name.to_owned(), directory, _lock: lock })
     }
 
-    fn at(&self, pin: &str) -> PathBuf {
+    /// The path of a pin.
+    pub fn at(&self, pin: &str) -> PathBuf {
         self.directory.join(pin)
     }
 
@@ -259,7 +261,8 @@ impl Pins {
         Ok(())
     }
 
-    fn map(&self, pin: &str) -> Result<MapHandle> {
+    /// A pinned map.
+    pub fn map(&self, pin: &str) -> Result<MapHandle> {
         MapHandle::from_pinned_path(self.at(pin)).with_context(|| self.at(pin).display().to_string())
     }
 
@@ -358,10 +361,19 @@ impl Pins {
 
     /// Attaches the egress program to these interfaces too.
     pub fn attach_interfaces(&self, interfaces: &[Interface]) -> Result<()> {
+        self.attach_as(interfaces, "egress", "if", TCX_EGRESS)
+    }
+
+    /// Attaches a pinned program to these interfaces too, at `hook`; its name begins the links' pins.
+    pub fn attach(&self, interfaces: &[Interface], program: &str, hook: u32) -> Result<()> {
+        self.attach_as(interfaces, program, program, hook)
+    }
+
+    fn attach_as(&self, interfaces: &[Interface], program: &str, links: &str, hook: u32) -> Result<()> {
         let namespace = place::namespace()?;
-        let program = Program::fd_from_pinned_path(self.at("egress"))?;
+        let program = Program::fd_from_pinned_path(self.at(program))?;
         for interface in interfaces {
-            let pin = self.interface_pin(namespace, interface.index);
+            let pin = self.at(&format!("{links}-{namespace}-{}", interface.index));
             // Inode numbers of namespaces are reused; an old namespace's links then have no interface.
             if Link::open(&pin).and_then(|l| l.info()).is_ok_and(|i| is_attached(&i)) {
                 continue;
@@ -369,7 +381,7 @@ impl Pins {
             let _ = fs::remove_file(&pin);
             let refused =
                 |e| Refusal(format!("interface {} does not take a tcx program: {e}", interface.name));
-            let link = tcx(&program, interface.index).map_err(refused)?;
+            let link = tcx(&program, interface.index, hook).map_err(refused)?;
             pin_fd(&link, &pin).with_context(|| pin.display().to_string())?;
         }
         Ok(())
@@ -386,14 +398,14 @@ impl Pins {
             .collect())
     }
 
-    /// Detaches and unpins everything.
-    pub fn remove(&self) -> Result<()> {
+    /// Detaches and unpins the pins that `which` selects by name.
+    pub fn remove_pins(&self, which: impl Fn(&str) -> bool) -> Result<()> {
         let Ok(entries) = fs::read_dir(&self.directory) else { return Ok(()) };
         for entry in entries {
             let entry = entry?;
             let path = entry.path();
             // The directory of routers' pins stays.
-            if entry.file_type()?.is_dir() {
+            if entry.file_type()?.is_dir() || !which(&entry.file_name().to_string_lossy()) {
                 continue;
             }
             // Detaches first, because another process may hold the link open. Maps and programs are not
@@ -403,6 +415,15 @@ impl Pins {
             }
             fs::remove_file(&path).with_context(|| path.display().to_string())?;
         }
+        Ok(())
+    }
+
+    /// Detaches and unpins everything.
+    pub fn remove(&self) -> Result<()> {
+        if !self.any() {
+            return Ok(());
+        }
+        self.remove_pins(|_| true)?;
         match fs::remove_dir(&self.directory) {
             Err(e) if !matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {
                 return Err(e).with_context(|| self.directory.display().to_string());
@@ -429,7 +450,7 @@ fn is_attached(info: &libbpf_rs::query::LinkInfo) -> bool {
     matches!(&info.info, libbpf_rs::query::LinkTypeInfo::Tcx(t) if t.ifindex != 0)
 }
 
-fn tcx(program: &OwnedFd, index: u32) -> std::io::Result<OwnedFd> {
+fn tcx(program: &OwnedFd, index: u32, hook: u32) -> std::io::Result<OwnedFd> {
     let options = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
         flags: BPF_F_BEFORE,
@@ -437,9 +458,7 @@ fn tcx(program: &OwnedFd, index: u32) -> std::io::Result<OwnedFd> {
     };
     // SAFETY: descriptors are open, and options say how long they are; the result is owned once.
     unsafe {
-        let fd =
-            libbpf_sys::bpf_link_create(program.as_raw_fd(), index as i32, TCX_EGRESS, &raw const options);
-        checked(fd)
+        checked(libbpf_sys::bpf_link_create(program.as_raw_fd(), index as i32, hook, &raw const options))
     }
 }
 

@@ -11,8 +11,8 @@
 //! `router share` changes the rates and limits. bpf/router.bpf.c has the same handles.
 
 use crate::netlink::{
-    Object, RTM_DELQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, Socket, TC_H_INGRESS, TC_H_ROOT,
-    TCA_KIND, TCA_OPTIONS, attribute, push_attribute, u32_at,
+    Object, RTM_DELQDISC, RTM_DELTCLASS, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, Socket, TC_H_INGRESS,
+    TC_H_ROOT, TCA_KIND, TCA_OPTIONS, attribute, push_attribute, u32_at,
 };
 use crate::refusal::Refusal;
 use flowstamp_laws::Rate;
@@ -250,6 +250,47 @@ pub fn make_one(socket: &Socket, index: u32, rate: Rate, buffer_bytes: u64) -> i
 /// Changes the rate of the lab's bottleneck.
 pub fn change_one(socket: &Socket, index: u32, rate: Rate) -> io::Result<()> {
     put_one(socket, index, rate, 0)
+}
+
+/// The root of classes for flows of datagrams; unclassified packets bypass them.
+pub const FLOWS_ROOT: u32 = 0x465a_0000;
+/// Packets that may wait in a flow's class. A socket's buffer holds fewer.
+const FLOW_PACKETS: u32 = 100_000;
+
+/// Whether the root is that of [`make_flows`].
+pub fn has_flows(socket: &Socket, index: u32) -> io::Result<bool> {
+    let mut has = false;
+    socket.qdiscs(index, |qdisc| has |= qdisc.parent == TC_H_ROOT && qdisc.handle == FLOWS_ROOT)?;
+    Ok(has)
+}
+
+/// Creates the root of flows' classes in place of the kernel's default.
+pub fn make_flows(socket: &Socket, index: u32) -> io::Result<()> {
+    let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    put(socket, RTM_NEWQDISC, create, [index, FLOWS_ROOT, TC_H_ROOT], &init(0))
+}
+
+/// Creates a flow's class of `rate` bytes/s, and its FIFO.
+pub fn make_flow(socket: &Socket, index: u32, minor: u16, rate: f64) -> io::Result<()> {
+    let handle = FLOWS_ROOT | u32::from(minor);
+    let create = libc::NLM_F_CREATE;
+    put(socket, RTM_NEWTCLASS, create, [index, handle, FLOWS_ROOT], &class(rate, rate))?;
+    put(socket, RTM_NEWQDISC, create, [index, 0, handle], &kind("pfifo", &FLOW_PACKETS.to_ne_bytes()))
+}
+
+/// Changes the rate of a flow's class.
+pub fn put_flow(socket: &Socket, index: u32, minor: u16, rate: f64) -> io::Result<()> {
+    put(socket, RTM_NEWTCLASS, 0, [index, FLOWS_ROOT | u32::from(minor), FLOWS_ROOT], &class(rate, rate))
+}
+
+/// Removes a flow's class.
+pub fn remove_flow(socket: &Socket, index: u32, minor: u16) -> io::Result<()> {
+    put(socket, RTM_DELTCLASS, 0, [index, FLOWS_ROOT | u32::from(minor), FLOWS_ROOT], &[])
+}
+
+/// Removes all flows' classes; the kernel then installs its default.
+pub fn remove_flows(socket: &Socket, index: u32) -> io::Result<()> {
+    put(socket, RTM_DELQDISC, 0, [index, FLOWS_ROOT, TC_H_ROOT], &[])
 }
 
 /// An rtnetlink socket in `namespace`, and the interface's index. The calling thread moves into the
