@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from flowstamp import style
-from flowstamp.errors import ScenarioError
+from flowstamp.errors import FlowstampError, ScenarioError
 from flowstamp.figures import FigureError, available, cli_figure, fct, load, pictures, read, report
 from flowstamp.figures import runner as runner_module
 from flowstamp.figures.analytic import Computed
@@ -988,3 +988,29 @@ def test_a_figure_drawn_from_the_runs_of_the_one_before_does_not_run_them_again(
     assert len(ran) == 9
     alone = Runner(directory=tmp_path).run(runner.figure("Y"), None)
     assert [v.measured for v in found.verdicts] == [v.measured for v in alone.verdicts]
+
+
+def test_an_experiment_changes_its_runs_and_is_not_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--set` changes a key in all runs or in one; the results are neither cached, nor compared, nor accepted."""
+    (tmp_path / "W.toml").write_text(WEB)
+    (tmp_path / "expected.json").write_text(json.dumps({"W": {"fast": {"a": [-1.0], "each": [-1.0]}}}))
+
+    def measured(*sets: tuple[str, str]) -> tuple[int, Any]:
+        code = cli_figure(["W"], fast=True, json=True, out=tmp_path / "out", directory=tmp_path, sets=sets)
+        return code, json.loads(capsys.readouterr().out)["figures"][0]
+
+    assert measured()[0] == 1  # unlike expected.json
+    for key in ("dumbbell.rate", "tcp.dumbbell.rate"):
+        code, document = measured((key, "1Gbps"))
+        assert (code, "changes" in document) == (0, False)
+        assert document["claims"][0]["measured"] < measured()[1]["claims"][0]["measured"]
+        assert [entry.name for entry in sorted((tmp_path / "out/experiment").iterdir())][:2] == ["W.fct.json", "W.pdf"]
+    assert not (tmp_path / "out/experiment/kept.jsonl").exists()
+    for sets, message in [
+        ([("dumbbell.rtt", "1s")], "--set: dumbbell.rtt is on the x axis of W"),
+        ([("udp.dumbbell.rate", "1Gbps")], "unknown key `udp`"),
+    ]:
+        with pytest.raises(FlowstampError, match=re.escape(message)):
+            measured(*sets)
+    with pytest.raises(FigureError, match="--set makes an experiment, which --accept does not record"):
+        cli_figure(["W"], out=tmp_path, directory=tmp_path, accept=True, sets=[("dumbbell.rate", "1Gbps")])

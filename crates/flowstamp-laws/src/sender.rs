@@ -211,6 +211,8 @@ pub struct SenderTraits {
     /// With `governs`: a flow of the link counts as present for so long after its last packet
     /// ([`FlowChange::Ingress`]).
     pub counts_flows: Option<Time>,
+    /// With `governs`: packets without a header carry the law's stamp from the link to where its flow ends.
+    pub stamps_link: bool,
     /// Parameters may change during a flow ([`FlowChange::Params`]).
     pub told: bool,
     /// Heap bytes that the law allocates per flow.
@@ -232,6 +234,7 @@ impl SenderTraits {
         datagrams: false,
         governs: false,
         counts_flows: None,
+        stamps_link: false,
         told: false,
         heap_bytes: 0,
     };
@@ -282,6 +285,10 @@ impl From<Rate> for Pacing {
     }
 }
 
+/// Control packets per round trip of a law with [`SenderTraits::stamps_link`]. They bring back the feedback of the link's
+/// packets, so that it is hardly older than that of a packet's own ack.
+pub const CONTROLS: u32 = 8;
+
 /// The answer to a packet without data: a handshake, a probe, or the control packet of a law that governs a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Feedback<'a> {
@@ -289,7 +296,8 @@ pub struct Feedback<'a> {
     pub now: Time,
     /// Smoothed round-trip time, after this answer's sample.
     pub srtt: Time,
-    /// The stamp that the receiver echoed.
+    /// The stamp that the receiver echoed. With [`SenderTraits::stamps_link`] its last word includes the sum of those of
+    /// the link's packets.
     pub stamp: &'a Stamp,
     /// The bits that the receiver echoed.
     pub bits: u16,

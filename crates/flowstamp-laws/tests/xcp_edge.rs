@@ -4,7 +4,7 @@ use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterVie
 use flowstamp_laws::sender::{Congestion, Feedback, FlowChange, FlowView, SenderLaw};
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_laws::xcp::edge::{
-    Params, Sender, StatedRtt, macro_bits, micro_flows, priority, priority_bits,
+    Headers, Params, Sender, StatedRtt, macro_bits, micro_flows, priority, priority_bits,
 };
 use flowstamp_laws::xcp::header::{Encoding, Window};
 use flowstamp_laws::xcp::router::{self, Router};
@@ -155,6 +155,17 @@ fn micro_flows_come_and_go() {
         let Stamp([window, rtt_s, _]) = law.stamp(RTT, RTT * 3);
         assert!((window * f64::from(bits) - 10_000.0).abs() < 1e-6 && (rtt_s - 0.1).abs() < 1e-12);
     }
+    // In the basic form each of the 10 packets wishes for its tenth of what is missing, and counts for itself.
+    let mut law = Sender::new(
+        &Params { flows: Some(4), headers: Headers::Packets, ..params },
+        &flow(Some(Rate::from_bytes_per_sec(1e6))),
+    );
+    law.on_change(FlowChange::Ingress { micro_flows: None, min_rtt: RTT });
+    let Stamp(words) = law.stamp(RTT, RTT);
+    for (word, wanted) in words.iter().zip([2500.0, 0.1, 9000.0]) {
+        assert!((word / wanted - 1.0).abs() < 1e-12, "{word} for {wanted}");
+    }
+    assert_eq!(law.bits(), 0);
     // No number of micro-flows reads as a priority, and no priority as micro-flows.
     for n in 1..=32767 {
         assert_eq!((micro_flows(macro_bits(n)), priority(macro_bits(n))), (n, 0));

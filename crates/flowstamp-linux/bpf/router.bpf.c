@@ -194,6 +194,30 @@ int fs_rcp_work(struct fs_work *work)
 	return 0;
 }
 
+/* The law's state, and its input and output for one interval. */
+struct fs_interval_work {
+	struct fs_rcp_params params;
+	struct fs_rcp law;
+	struct fs_rcp_sums sums;
+	__u64 interval_ns;
+	__u64 queue_bytes;
+	__u64 next_ns;
+	__u32 offer;
+};
+
+/* The law's work at the end of an interval as in the thesis, without the cap on RTTs. Never loaded, as fs_rcp_work(). */
+SEC("?syscall")
+int fs_rcp_interval_work(struct fs_interval_work *work)
+{
+	struct fs_rcp_params params = work->params;
+
+	params.max_rtt_factor_q16 = 0;
+	fs_rcp_update(&params, &work->law, &work->sums, work->interval_ns, work->queue_bytes);
+	work->next_ns = fs_rcp_interval_ns(&params, &work->law);
+	work->offer = fs_rcp_offer(&params, &work->law);
+	return 0;
+}
+
 FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs_sums *sum)
 {
 	struct fs_xcp_params params;

@@ -11,6 +11,7 @@
 //! [`Impaired`] decides which packets are lost, copied or delayed at the end of a line.
 
 mod classes;
+mod cloud;
 mod delays;
 mod fifo;
 mod impaired;
@@ -28,6 +29,7 @@ mod tests;
 mod waiting;
 
 pub use classes::{Classifier, Ranks};
+pub use cloud::Cloud;
 pub use fifo::{Alone, Fifo, Sharing, Soft};
 pub use impaired::{Counts, Fate, Impaired};
 pub use laws::Laws;
@@ -316,6 +318,14 @@ impl Port {
     pub fn shape(&mut self, rate: Rate) {
         if let Self::Served(port) = self {
             port.shape(rate);
+        }
+    }
+
+    /// The cloud that begins behind a governed link, if its packets carry a header there. Without `full` there is none.
+    pub fn cloud(&mut self) -> Option<&mut Option<Cloud>> {
+        match self {
+            Self::Served(port) if cfg!(feature = "full") => port.cloud(),
+            _ => None,
         }
     }
 

@@ -79,22 +79,26 @@ fn cloud(seed: u64, flows: [u32; 2], core_mbps: u32, buffer: &str, extra: &str) 
     )
 }
 
+/// Section 8.1's basic form: a header on each packet, and `H_rtt` is the propagation delay.
+const BASIC: &str = r#"{ law = "xcp-edge", headers = "packets", stated_rtt = "propagation" }"#;
+
 fn mbps(r: &Results, group: &str) -> f64 {
     r.summary.groups[group].goodput_bps / 1e6
 }
 
 /// Section 8.1: each macro-flow gets the core's capacity in proportion to its micro-flows, so that an unresponsive flow is held to the share of
-/// one; the core drops nothing, and its queue stays small.
+/// one; the core drops nothing, and its queue stays small. The same holds in the basic form, with a header on each packet.
 #[test]
 fn macro_flows_get_what_their_micro_flows_would() {
-    for (flows, core) in [([10, 5], 45), ([4, 4], 30), ([12, 3], 60)] {
-        let r = run(&cloud(1, flows, core, "400pkt", ""));
+    let cases = [([10, 5], 45), ([4, 4], 30), ([12, 3], 60)];
+    for (law, (flows, core)) in [r#""xcp-edge""#, BASIC].into_iter().flat_map(|law| cases.map(|c| (law, c))) {
+        let r = run(&cloud(1, flows, core, "400pkt", "").replace(r#""xcp-edge""#, law));
         let share = f64::from(core) / f64::from(flows[0] + flows[1] + 1);
         for (group, n) in [("many", flows[0]), ("few", flows[1]), ("udp", 1)] {
             let fair = share * f64::from(n);
             assert!(
                 (mbps(&r, group) / fair - 1.0).abs() < 0.1,
-                "{group} of {flows:?}: {} of {fair}",
+                "{law}: {group} of {flows:?}: {} of {fair}",
                 mbps(&r, group)
             );
         }
@@ -102,7 +106,7 @@ fn macro_flows_get_what_their_micro_flows_would() {
         // A tenth of a round trip's worth, 40 ms in the cloud.
         let tenth = f64::from(core) * 1e6 / 8.0 * 0.004;
         assert!(link.drops == 0 && link.mean_queue_bytes < tenth, "{link:?}");
-        assert!(link.utilization > 0.95, "{link:?}");
+        assert!(link.utilization > 0.95, "{law}: {link:?}");
         // All losses are at the edge, and the law of macro-flows has no data to be unfair with.
         assert!(r.summary.links["edge3"].drops > 0);
         assert_eq!(mbps(&r, "macro1"), 0.0);
@@ -110,11 +114,18 @@ fn macro_flows_get_what_their_micro_flows_would() {
 }
 
 /// Micro-flows come and go: after eight of the ten flows of a site have ended, it gets the share of two. More than 255
-/// flows count, too, and routers may see the propagation delay.
+/// flows count, too, and routers may see the propagation delay. In both forms.
 #[test]
 fn macro_flows_follow_their_micro_flows() {
-    let law = r#"law = { law = "xcp-edge", idle = "1s", stated_rtt = "propagation" }"#;
-    let some_leave = cloud(1, [2, 5], 45, "400pkt", "").replace("law = \"xcp-edge\"", law)
+    for headers in ["control", "packets"] {
+        follows(&format!(
+            r#"{{ law = "xcp-edge", idle = "1s", stated_rtt = "propagation", headers = "{headers}" }}"#
+        ));
+    }
+}
+
+fn follows(law: &str) {
+    let some_leave = cloud(1, [2, 5], 45, "400pkt", "").replace(r#""xcp-edge""#, law)
         + r#"
         [[flows]]
         name = "leaving"
@@ -130,17 +141,17 @@ fn macro_flows_follow_their_micro_flows() {
     for (group, n) in [("many", 2.0), ("few", 5.0), ("udp", 1.0)] {
         assert!(
             (mbps(&r, group) / (n * share) - 1.0).abs() < 0.15,
-            "{group}: {} of {}",
+            "{law}: {group}: {} of {}",
             mbps(&r, group),
             n * share
         );
     }
-    let many = cloud(1, [400, 100], 450, "2000pkt", "")
-        .replace("law = \"xcp-edge\"", law)
-        .replace("100Mbps", "1Gbps");
+    // Two bandwidth-delay products keep the larger edge queue filled.
+    let many =
+        cloud(1, [400, 100], 450, "4000pkt", "").replace(r#""xcp-edge""#, law).replace("100Mbps", "1Gbps");
     let r = run(&many);
     let ratio = mbps(&r, "many") / mbps(&r, "few");
-    assert!((ratio / 4.0 - 1.0).abs() < 0.15, "{ratio}");
+    assert!((ratio / 4.0 - 1.0).abs() < 0.15, "{law}: {ratio}");
 }
 
 /// Before its macro-flow begins nobody holds an edge link, and the same unresponsive flow gets what it sends.
@@ -194,8 +205,10 @@ proptest! {
         few in 1u32..5,
         core in 2u32..80,
         buffer in prop::sample::select(vec!["1pkt", "5kB", "50pkt", "400pkt"]),
+        law in prop::sample::select(vec![r#""xcp-edge""#, BASIC]),
     ) {
         let text = cloud(seed, [many, few], core, buffer, "[probes]\nlaws = true\nflows = true");
+        let text = text.replace(r#""xcp-edge""#, law);
         let r = run(&text);
         prop_assert!(timeless(&r.summary) == timeless(&run(&text).summary), "two runs differ");
         let p = r.summary.packets;
@@ -211,6 +224,7 @@ proptest! {
 fn what_is_asked_for_is_checked() {
     let refused = |from: &str, to: &str| {
         let text = cloud(1, [2, 2], 20, "50pkt", "").replacen(from, to, 1);
+        let text = text.replacen(r#""xcp-edge""#, BASIC, 1);
         try_load(&text).expect_err("refused").to_string()
     };
     for (from, to, said) in [
@@ -250,6 +264,11 @@ fn what_is_asked_for_is_checked() {
             "count = 2",
             "count = 33000",
             "flows.macro1.law.flows: is 33000; it must be 1 to 32767: \"edge1\" is taken by 33000",
+        ),
+        (
+            "law = \"reno\"\n        count = 2\n        from = \"site1\"",
+            "law = \"xcp\"\n        count = 2\n        from = \"site1\"",
+            "flows.many.law: is \"xcp\", which has a header of its own, and takes \"edge1\"; give flows.macro1.law.headers",
         ),
         ("rate = \"30Mbps\"", "", "flows.udp.rate: is missing; \"udp\" sends at"),
         ("rate = \"30Mbps\"", "rate = \"30Mbps\"\nsize = \"1MB\"", "flows.udp.size: is for flows that end"),

@@ -51,16 +51,22 @@ def load(path: Path, sets: Sequence[str] | None) -> Scenario:
 
     from flowstamp import scenario
 
+    pairs = overrides(sets)
+    loaded = scenario.load(path)
+    if "path" in loaded.tree:
+        raise UsageError(f"{path}: is a lab's file, with a table [path]; use flowstamp lab run, or flowstamp compare")
+    return replace(loaded, overrides=pairs)
+
+
+def overrides(sets: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
+    """Parses the words of `--set` to keys and values. Raises `UsageError` for a wrong one."""
     pairs = []
     for text in sets or ():
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise UsageError(f'--set: "{text}" is not KEY=VALUE; write for example dumbbell.rate=90Mbps')
         pairs.append((key.strip(), value.strip()))
-    loaded = scenario.load(path)
-    if "path" in loaded.tree:
-        raise UsageError(f"{path}: is a lab's file, with a table [path]; use flowstamp lab run, or flowstamp compare")
-    return replace(loaded, overrides=tuple(pairs))
+    return tuple(pairs)
 
 
 def check_out(out: Path | None) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from flowstamp.cli.common import check_out, show_progress
+from flowstamp.cli.common import check_out, overrides, show_progress
 from flowstamp.cli.options import Executor, Fresh, Json, Memory, OutHere, Seed, ShownAs
 
 
@@ -43,6 +43,15 @@ def figure(
             help="Run seeds 1 to N, and report means, bands, and for how many seeds a claim holds.",
         ),
     ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="[RUN.]KEY=VALUE",
+            help="Experiment: override a key in all runs, or in the run that is named first. Results go to experiment/ "
+            "in the folder.",
+        ),
+    ] = None,
     executor: Executor = "threads",
     out: OutHere = Path("out/figures"),
     fresh: Fresh = False,
@@ -74,5 +83,6 @@ def figure(
             executor=executor,
             fresh=fresh,
             seeds=seeds,
+            sets=overrides(sets),
         )
     )

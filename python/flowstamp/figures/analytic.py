@@ -5,6 +5,7 @@ discipline   mean flow completion time of equation 2.1; `x` is the load; measure
 blocking     appendix A's model; `x` is the flows' rate in Mb/s; measures duration_s, duration_fluid_s,
              mean_queue_packets
 control      control theory, with its own x values: `flowstamp.figures.control`
+stored       numbers that a tool has counted: `flowstamp.figures.stored`
 """
 
 from __future__ import annotations
@@ -18,14 +19,13 @@ from numpy.typing import NDArray
 
 from flowstamp import _flowstamp, theory
 from flowstamp.errors import FlowstampError
-from flowstamp.figures import control
+from flowstamp.figures import control, stored
 from flowstamp.figures.tables import TableError
-from flowstamp.router_cost import OPERATIONS
 
 Floats = NDArray[np.float64]
 
-MEASURES = ("fct_s", "thread_ns", "bpf_ns", *OPERATIONS, *control.MEASURES)
-"""Measures without simulation: of equation 2.1, of forwarding on this machine, and of control theory."""
+MEASURES = ("fct_s", "thread_ns", "bpf_ns", *stored.MEASURES, *control.MEASURES)
+"""Measures without simulation: of equation 2.1, of forwarding on this machine, counted, and of control theory."""
 PACKET_BYTES = 1000.0
 
 
@@ -38,6 +38,8 @@ class Theory(Protocol):
 
 def curve(table: Mapping[str, Any]) -> Theory:
     """Reads a `[runs.theory]` table. Raises `TableError` if it is invalid."""
+    if "stored" in table:
+        return stored.Stored.read(table)
     return control.Curve.of(table) if "control" in table else Curve.of(table)
 
 

@@ -22,7 +22,7 @@ from flowstamp.figures.kept import Kept
 from flowstamp.figures.memory import SEEDS, Form, Memory
 from flowstamp.figures.runner import Runner
 from flowstamp.figures.scores import scores
-from flowstamp.figures.spec import FigureSpec
+from flowstamp.figures.spec import FigureSpec, Sets
 from flowstamp.figures.tables import FigureError
 from flowstamp.figures.verdicts import Outcome, Status, Verdict
 from flowstamp.files import write_whole
@@ -53,6 +53,7 @@ def cli_figure(
     executor: str = executors.THREADS,
     fresh: bool = False,
     seeds: int | None = None,
+    sets: Sets = (),
 ) -> int:
     """Runs the figures with these ids or patterns such as `R4.*`; "all" means all.
 
@@ -61,7 +62,8 @@ def cli_figure(
     `seeds` runs seeds 1 to that number; `accept` runs 1 to 5 and writes the values to `expected.json` beside the
     figures' files. A given `seed` disables the comparison with that file. `memory` limits the runs of a figure
     together; `executor` is where they execute (`flowstamp.executors`). A figure whose outcome is in `out` is not run
-    again, unless `fresh`.
+    again, unless `fresh`. `sets` overrides keys of scenarios: such an experiment is neither cached nor compared with
+    `expected.json`, and writes into the folder `experiment` of `out`.
 
     Returns the exit code: 1 if a claim fails or, without `accept`, differs from `expected.json`. Skipped figures, which
     this machine cannot measure, and invalid ones, for which it was too busy, do not count as failures.
@@ -72,10 +74,7 @@ def cli_figure(
     if list(ids[:1]) == ["scores"]:
         _scores(json, directory)
         return 0
-    if seed is not None and (accept or seeds is not None):
-        raise FigureError(
-            f"{'--accept runs seeds 1 to 5' if accept else '--seeds runs seeds from 1'}; leave out --seed"
-        )
+    _check(seed, seeds, sets, accept=accept)
     executors.check(executor)
     runner = Runner(fast=fast, seed=seed, directory=directory, memory=memory, executor=executor)
     wanted = [known for pattern in ids for known in matching(pattern, directory)]
@@ -83,6 +82,8 @@ def cli_figure(
         raise FigureError("no figure is named; give ids such as X10, patterns such as 'R4.*', or all")
     # All files are checked before the first run. A figure that covers several ids runs once.
     figures = list({spec.id: spec for spec in map(runner.figure, wanted)}.values())
+    if sets:
+        figures, out = [spec.changed(sets) for spec in figures], out / "experiment"
     form: Form = "fast" if fast else "full"
     known = Memory.beside(runner.files)
     console, messages = Console(), Console(stderr=True)
@@ -122,6 +123,16 @@ def cli_figure(
             _scores(json, directory)
     failed = any(v.status == "fails" for o in outcomes for v in o.verdicts)
     return 1 if failed or (any(o.changes for o in outcomes) and not accept) else 0
+
+
+def _check(seed: int | None, seeds: int | None, sets: Sets, *, accept: bool) -> None:
+    """Raises `FigureError` for options that contradict one another."""
+    if seed is not None and (accept or seeds is not None):
+        raise FigureError(
+            f"{'--accept runs seeds 1 to 5' if accept else '--seeds runs seeds from 1'}; leave out --seed"
+        )
+    if sets and accept:
+        raise FigureError("--set makes an experiment, which --accept does not record; leave out one of them")
 
 
 def _scores(json: bool, directory: Path | None) -> None:
@@ -211,10 +222,10 @@ def _print(console: Console, outcome: Outcome) -> None:
         bound = expected.expected + (f" ± {expected.tolerance}" if expected.slack else "")
         colour = COLOURS[verdict.status]
         seeds = f" ({verdict.seeds} seeds)" if verdict.seeds else ""
-        shown = f"[{colour}]{verdict.status}[/]{seeds}"
+        shown = f"[{colour}]{verdict.status}[/]{seeds}" + (" (experiment)" if figure.experiment else "")
         table.add_row(verdict.claim.id, escape(verdict.claim.paper), bound, shown_values(verdict), shown)
     console.print(table)
-    for verdict in outcome.verdicts:
+    for verdict in () if figure.experiment else outcome.verdicts:
         if verdict.status == "no verdict":
             told = "the short version says otherwise than the whole one"
             console.print(f"  {verdict.claim.id} has no verdict: {told}", style="cyan")
@@ -246,7 +257,7 @@ def _warn(messages: Console, outcome: Outcome, known: Memory) -> None:
         where = f"{outcome.figure.id} {verdict.claim.id}"
         if verdict.problem:
             messages.print(f"{where}: {escape(verdict.problem)}", style="red", soft_wrap=True)
-        explained = verdict.status == "holds" and verdict.claim.explanation
+        explained = verdict.status == "holds" and verdict.claim.explanation and not outcome.figure.experiment
         if explained and not known.differs(outcome.figure.id, verdict.claim):
             messages.print(
                 f"{where} holds, though its file explains why it differs: is that out of date?", soft_wrap=True

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from flowstamp.executors import engine
-from flowstamp.figures.memory import Form
+from flowstamp.figures.memory import NAME, Form
 from flowstamp.figures.spec import FigureSpec
 from flowstamp.figures.verdicts import Outcome, Verdict
 
@@ -54,7 +54,7 @@ class Kept:
         If `drawn`, the files that were written with its picture must be unchanged.
         """
         row = self._found.get((self._key(spec), seed))
-        if spec.measured or row is None:
+        if spec.measured or spec.experiment or row is None:
             return None
         written: Mapping[str, str] = row["files"] if drawn and row.get("drawn") == self._drawn(spec) else {}
         if drawn and not (written and all(_digest(self.out / name) == digest for name, digest in written.items())):
@@ -64,9 +64,9 @@ class Kept:
         return Outcome(spec, row["wall_s"], verdicts, pictures, digest=row["digest"], kept=True)
 
     def put(self, outcome: Outcome, seed: int) -> None:
-        """Appends a figure's outcome with a seed. Skips kernel measurements, which a seed does not reproduce."""
+        """Appends a figure's outcome with a seed. Skips experiments and measurements, which are not reproducible."""
         spec = outcome.figure
-        if spec.measured or outcome.untold:
+        if spec.measured or spec.experiment or outcome.untold:
             return
         row = {
             "key": self._key(spec),
@@ -95,7 +95,7 @@ class Kept:
     def _key(self, spec: FigureSpec) -> str:
         """Returns a hash of everything that determines numbers: program, form, figure files and their input files."""
         digest = hashlib.sha256(f"{self._program} {self.form}".encode())
-        beside = (file for file in sorted(spec.path.parent.iterdir()) if file.suffix not in (".toml", ".json"))
+        beside = (file for file in sorted(spec.path.parent.iterdir()) if file.suffix != ".toml" and file.name != NAME)
         for file in filter(Path.is_file, beside):
             digest.update(file.read_bytes())
         for file in self._read(spec):

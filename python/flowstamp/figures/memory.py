@@ -131,12 +131,13 @@ class Memory:
 
     def judged(self, outcome: Outcome, form: Form) -> Outcome:
         """Returns the outcome with what the file knows of its claims: which hold on average, which have no verdict."""
+        tried = bool(outcome.figure.experiment)
         known = self.verdicts(outcome.figure)
-        untold = self.untold(outcome.figure) if form == "fast" else set()
+        untold = self.untold(outcome.figure) if form == "fast" and not tried else set()
         verdicts = [
             replace(
                 one,
-                by_chance=one.claim.id in known and known[one.claim.id].status == "holds on average",
+                by_chance=tried or (one.claim.id in known and known[one.claim.id].status == "holds on average"),
                 untold="no verdict" if one.claim.id in untold and one.finite else one.untold,
             )
             for one in outcome.verdicts
@@ -156,6 +157,8 @@ class Memory:
     def compared(self, outcome: Outcome, form: Form) -> tuple[list[str], list[str]]:
         """Returns changes, and notes: differences of kernel measurements, and figures without an entry."""
         figure = outcome.figure
+        if figure.experiment:
+            return [], []
         if not self.claims(figure.id, form):
             note = f"{figure.id}: {NAME} has nothing of it ({form}); --accept writes it"
             return [], [note] if self.path.exists() else []

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from flowstamp import _flowstamp
-from flowstamp.figures import analytic, control, fct
+from flowstamp.figures import analytic, control, fct, stored
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.measures import measures
 from flowstamp.figures.tables import FigureError, Table, TableError, said, shown
@@ -155,7 +155,7 @@ class Axis(Table, frozen=True):
         if self.x is not None and not self.xlabel:
             raise TableError("xlabel", "a label with its unit")
         if self.x == "curve":
-            _check_choice("along", self.along, control.MEASURES)
+            _check_choice("along", self.along, (*control.MEASURES, *stored.MEASURES))
         for key in ("along",) if self.x else ("along", "xlabel", "xlim", "xticks"):
             if getattr(self, key) and self.x != "curve":
                 raise TableError(key, f"no such key here, where x is {'missing' if self.x is None else self.x}")
@@ -306,9 +306,30 @@ class FigureSpec(Table, frozen=True, kw_only=True):
     path: Path = field(name="$path")
     sets: Sets = field(name="$sets", default=())
     """Overrides of the short version."""
+    experiment: tuple[tuple[str, str, str], ...] = field(name="$experiment", default=())
+    """Overrides of `flowstamp figure --set`: a run's name (empty: all runs), key and value."""
 
     def __post_init__(self) -> None:
         _check_lengths(self.vary)
+
+    def changed(self, sets: Sets) -> FigureSpec:
+        """Returns an experiment: the figure with overridden keys. A key that starts with a run's name changes that run.
+
+        Raises `FigureError` if no run would change, or if the key is on the x axis.
+        """
+        if self.measured or not self.simulated:
+            raise FigureError(f"--set: {self.id} has no simulated runs of its own")
+        names, changes = [run.name for run in self.simulated], []
+        for key, value in sets:
+            run, _, rest = key.partition(".")
+            run, rest = (run, rest) if run in names else ("", key)
+            if rest == self.axis:
+                raise FigureError(
+                    f"--set: {rest} is on the x axis of {self.id}; change it in a copy of the figure's file"
+                )
+            changes.append((run, rest, value))
+        what = ", ".join(f"{key}={value}" for key, value in sets)
+        return replace(self, title=f"{self.title} (experiment: {what})", experiment=tuple(changes))
 
     @property
     def axis(self) -> str | None:
@@ -375,7 +396,9 @@ class FigureSpec(Table, frozen=True, kw_only=True):
             vary["seed"] = tuple(own + later for own in seeds)
         varied = overrides({key: values[point] for key, values in vary.items()})
         source = f"{self.path.name} [scenario] run {run.name}"
-        return toml_text(self.scenario or {}), source, (*self.sets, *overrides(run.set), *varied), str(self.path.parent)
+        tried = ((key, value) for name, key, value in self.experiment if name in ("", run.name))
+        sets = (*self.sets, *overrides(run.set), *varied, *tried)
+        return toml_text(self.scenario or {}), source, sets, str(self.path.parent)
 
     def fast_version(self) -> FigureSpec:
         """Returns the short version of the figure. Its overrides replace keys that runs vary."""

@@ -146,6 +146,8 @@ class Outcome:
         document: dict[str, Any] = {"id": self.figure.id, "wall_s": round(self.wall_s, 3)}
         if self.kept:
             document["kept"] = True
+        if self.figure.experiment:
+            document["experiment"] = self.figure.experiment
         if self.untold:
             document |= {"status": self.untold.status, "reason": str(self.untold)}
         if self.notes:

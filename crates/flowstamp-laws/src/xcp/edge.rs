@@ -11,13 +11,17 @@
 //! A macro-flow of `n` micro-flows has the price `n` (section 6). The control packet carries `H_cwnd = W / n`, the
 //! round trip, and as its wish the window that is missing to reach the edge link's capacity. The packet stands for a
 //! whole window of packets. Routers take its size as `n H_cwnd = W`, so that it gets what these packets would get
-//! together (eqs. 3, 6 and 9):
+//! together (eqs. 3, 4 and 7, over the round trip):
 //!
 //! ```text
 //!   sum over W / s packets of  xi_p rtt s / (W / n) - xi_n s   =   xi_p n rtt - xi_n W
 //! ```
 //!
 //! `n` is in the packet's bits ([`macro_bits`]).
+//!
+//! In the basic form ([`Headers::Packets`]) the ingress puts the congestion header on each packet of the macro-flow, and
+//! the egress takes it off. The wish is divided by the packets of a window. Control packets, which are the macro-flow's
+//! packets as others then, bring the sum of their feedback back to the ingress, [`CONTROLS`] in a round trip.
 //!
 //! Deviations (paper says / we do / because):
 //! 1. `H_rtt` is the measured propagation delay / by default it is the control packets' smoothed round trip, which also
@@ -27,13 +31,13 @@
 //!    window and a packet unused / new flows would otherwise find a window of any size and send it at once.
 //! 3. The number of micro-flows is known / it is a parameter, or the number of flows that have sent lately
 //!    ([`Params::idle`]), at most 32767 / a packet's bits have no more room.
-//! 4. In the basic form, each packet carries a congestion header / one control packet in a round trip does, as in the
-//!    paper's simpler form / a test shows that both get the same feedback, and packets keep their own headers.
+//! 4. In the basic form, the paper does not say how feedback returns / control packets bring it, eight in a round trip /
+//!    with one, feedback is half a round trip older, and the core's queue swings.
 
 use crate::negotiation::NO_PTL;
 use crate::sender::{
-    AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowChange, FlowView, Pacing, Recovery, SenderLaw,
-    SenderTraits,
+    AS_MUCH_AS_THERE_IS, Ack, CONTROLS, Congestion, Feedback, FlowChange, FlowView, Pacing, Recovery,
+    SenderLaw, SenderTraits,
 };
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
@@ -92,7 +96,20 @@ crate::params! {
         pub idle: Option<Time> = None,
         /// The RTT that routers see.
         pub stated_rtt: StatedRtt = StatedRtt::Smoothed, // ours: deviation 1
+        /// The packets that carry a congestion header inside the cloud.
+        pub headers: Headers = Headers::Control, // section 8.1, the simpler form
     }
+}
+
+/// The packets that carry a congestion header inside the cloud.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Headers {
+    /// One control packet in a round trip.
+    #[default]
+    Control,
+    /// Each packet of the macro-flow.
+    Packets,
 }
 
 /// The RTT in a control packet's header.
@@ -120,6 +137,7 @@ pub struct Sender {
     rtt: Time,
     /// Shortest RTT so far, if routers shall see it.
     propagation: Option<Time>,
+    headers: Headers,
 }
 
 impl Sender {
@@ -139,6 +157,7 @@ impl SenderLaw for Sender {
             handshake: true,
             governs: true,
             counts_flows: p.idle,
+            stamps_link: p.headers == Headers::Packets,
             ..SenderTraits::DEFAULT
         }
     }
@@ -167,6 +186,7 @@ impl SenderLaw for Sender {
             most: flow.app_rate.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
             rtt: Time::ZERO,
             propagation: (params.stated_rtt == StatedRtt::Propagation).then_some(Time::ZERO),
+            headers: params.headers,
         }
     }
 
@@ -184,7 +204,8 @@ impl SenderLaw for Sender {
         let change = stamp.0[2];
         // The window never exceeds the sender's request, whatever feedback returned.
         let most = self.wanted(srtt).max(self.window);
-        let used = in_use(carried, self.window, self.packet_bytes); // deviation 2
+        let controls = if self.headers == Headers::Packets { f64::from(CONTROLS) } else { 1.0 };
+        let used = in_use(carried, self.window / controls, self.packet_bytes); // deviation 2
         if change <= 0.0 || used {
             self.window = (self.window + change).min(most).max(self.packet_bytes);
         }
@@ -207,10 +228,17 @@ impl SenderLaw for Sender {
     fn stamp(&self, _: Time, srtt: Time) -> Stamp {
         let rtt_s = srtt.as_secs_f64();
         let wish = if rtt_s > 0.0 { self.wanted(srtt) - self.window } else { 0.0 };
+        let wish = match self.headers {
+            Headers::Control => wish,
+            Headers::Packets => wish * self.packet_bytes / self.window,
+        };
         Stamp([self.window / self.flows, self.propagation.map_or(rtt_s, Time::as_secs_f64), wish])
     }
 
     fn bits(&self) -> u16 {
-        macro_bits(self.flows as u16)
+        match self.headers {
+            Headers::Control => macro_bits(self.flows as u16),
+            Headers::Packets => 0,
+        }
     }
 }

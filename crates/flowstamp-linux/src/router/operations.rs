@@ -1,5 +1,6 @@
-//! Counts the operations of RCP's law per packet in the compiled program `fs_rcp_work` of router.bpf.c. It
-//! consists of the same inlined functions as `fs_router`, with the packet's values as arguments.
+//! Counts the operations of RCP's law in two compiled programs of router.bpf.c: `fs_rcp_work` for a packet and
+//! `fs_rcp_interval_work` for an interval. They consist of the same inlined functions as the router, with their values as
+//! arguments.
 //!
 //! Counted are additions and subtractions, other arithmetic, conditional jumps, and writes to the stamp.
 //! Storing a sum belongs to its addition. Loads and moves do not count. Neither does what only `fs_router`
@@ -94,12 +95,93 @@ fn of(instructions: &[bpf_insn]) -> anyhow::Result<Operations> {
 mod tests {
     use super::*;
 
+    const MUL: u8 = 0x20;
+    const DIV: u8 = 0x30;
+    const MOD: u8 = 0x90;
+
+    /// The most operations of one kind on any path through the program for an interval.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+    struct Interval {
+        /// Additions and subtractions.
+        additions: u32,
+        /// Conditional jumps.
+        comparisons: u32,
+        /// Multiplications and divisions.
+        products: u32,
+    }
+
+    /// Counts the operations of the built program for an interval.
+    fn count_interval() -> anyhow::Result<Interval> {
+        libbpf_rs::set_print(None);
+        let mut object = MaybeUninit::uninit();
+        let open = RouterSkelBuilder::default().open(&mut object)?;
+        longest(open.progs.fs_rcp_interval_work.insns())
+    }
+
+    /// Goes through the program from its end: all jumps are forward.
+    fn longest(instructions: &[bpf_insn]) -> anyhow::Result<Interval> {
+        let mut from = vec![Interval::default(); instructions.len() + 1];
+        for (at, instruction) in instructions.iter().enumerate().rev() {
+            let (class, operation) = (instruction.code & 7, instruction.code & 0xf0);
+            let jumps = matches!(class, code::JMP | code::JMP32);
+            let target = |offset: i64| {
+                let target = at as i64 + 1 + offset;
+                anyhow::ensure!(offset >= 0 && target < from.len() as i64, "instruction {at} jumps back");
+                Ok(from[target as usize])
+            };
+            let mut most = match operation {
+                code::EXIT if jumps => Interval::default(),
+                code::CALL if jumps => {
+                    anyhow::bail!("the program calls a function: what is in there is not counted")
+                }
+                code::JA if class == code::JMP32 => target(instruction.imm.into())?,
+                code::JA if jumps => target(instruction.off.into())?,
+                _ if jumps => {
+                    let (taken, next) = (target(instruction.off.into())?, from[at + 1]);
+                    Interval {
+                        additions: taken.additions.max(next.additions),
+                        comparisons: taken.comparisons.max(next.comparisons) + 1,
+                        products: taken.products.max(next.products),
+                    }
+                }
+                // A 64-bit constant takes two instruction slots, of which the second does nothing.
+                _ => from[at + 1],
+            };
+            if matches!(class, code::ALU | code::ALU64) {
+                match operation {
+                    code::ADD | code::SUB => most.additions += 1,
+                    MUL | DIV | MOD => most.products += 1,
+                    _ => {}
+                }
+            }
+            from[at] = most;
+        }
+        Ok(from[0])
+    }
+
     /// The thesis, section 6: at most 3 additions, 2 comparisons and 1 write. The multiplication of a frame's
     /// RTT by its number of packets (segmentation offload) is not in the thesis.
     #[test]
     fn the_law_does_no_more_for_a_packet_than_the_thesis_says() {
         let wanted = Operations { additions: 3, other_arithmetic: 1, comparisons: 2, writes: 1 };
         assert_eq!(count().expect("counted"), wanted);
+    }
+
+    /// Figure R6.1.4 reads the counts from this file. Compilers differ in how they scale the interval's products.
+    #[test]
+    fn the_stored_counts_are_those_of_the_programs() {
+        let stored = include_str!("../../../../figures/operations.json");
+        let stored: serde_json::Value = serde_json::from_str(stored).expect("JSON");
+        assert_eq!(stored["packet"], serde_json::json!(count().expect("counted")));
+        let interval = serde_json::json!(count_interval().expect("counted"));
+        for (name, counted) in interval.as_object().expect("counts") {
+            let [counted, stored] =
+                [counted, &stored["interval"][name]].map(|n| n.as_f64().expect("a count"));
+            assert!(
+                (counted - stored).abs() <= 0.1 * stored,
+                "{name}: {counted}, but {stored} in figures/operations.json"
+            );
+        }
     }
 
     #[test]

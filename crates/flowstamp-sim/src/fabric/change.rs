@@ -2,9 +2,12 @@
 
 use super::Fabric;
 use crate::events::{Class, Source};
-use crate::link::{Laws, LinkStats};
+use crate::link::{Cloud, Laws, LinkStats};
 use crate::medium::Capacity;
+use crate::plan::END;
+use flowstamp_laws::Stamp;
 use flowstamp_laws::queue::Limit;
+use flowstamp_laws::registry::Header;
 use flowstamp_laws::units::{Rate, Time};
 
 impl Fabric {
@@ -71,6 +74,21 @@ impl Fabric {
             }
         }
         port.sent_bytes(link, self.now)
+    }
+
+    /// Lets packets of a governed link carry this header until the end of the link that is the last of the route from
+    /// `route` on.
+    pub fn stamp_link(&mut self, number: usize, stamp: (Header, Stamp), route: u32) {
+        let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
+        let (Some(egress), Some(cloud)) = (links.last().copied(), self.ports[number].cloud()) else { return };
+        let feedback = cloud.as_ref().map_or(0.0, |cloud| cloud.feedback);
+        *cloud = Some(Cloud { stamp, egress, feedback });
+    }
+
+    /// Takes the feedback that packets of a governed link have brought to the end of their cloud.
+    pub fn take_feedback(&mut self, number: usize) -> f64 {
+        let cloud = self.ports[number].cloud().and_then(Option::as_mut);
+        cloud.map_or(0.0, |cloud| std::mem::take(&mut cloud.feedback))
     }
 
     /// Number of flows whose data have arrived at a governed link within the time `idle`.

@@ -26,12 +26,24 @@ impl Fabric {
                 [None, None]
             }
             Fate::Onward { after, copy } => {
+                self.leave_cloud(number, &mut packet);
                 let copy = copy.map(|after| {
                     self.sent += 1;
                     (after, Packet { sack: self.sacks.copy(packet.sack), ..packet })
                 });
                 let first = self.onward(number, after, packet);
                 [first, copy.and_then(|(after, copy)| self.onward(number, after, copy))]
+            }
+        }
+    }
+
+    /// Takes the header off a packet whose cloud ends with this link.
+    fn leave_cloud(&mut self, number: u32, packet: &mut Packet) {
+        let behind = self.routes[..packet.next as usize].iter().rev().take_while(|link| **link != END);
+        for link in behind {
+            let cloud = self.ports.get_mut(*link as usize).and_then(|port| port.cloud()?.as_mut());
+            if let Some(cloud) = cloud.filter(|cloud| cloud.egress == number) {
+                cloud.take_off(packet);
             }
         }
     }

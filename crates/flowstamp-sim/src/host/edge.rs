@@ -3,7 +3,8 @@
 use super::{Hosts, Sends};
 use crate::events::Class;
 use crate::fabric::Fabric;
-use flowstamp_laws::sender::{FlowChange, SenderLaw};
+use flowstamp_laws::Stamp;
+use flowstamp_laws::sender::{CONTROLS, FlowChange, SenderLaw};
 use flowstamp_laws::units::Time;
 
 impl Hosts {
@@ -18,12 +19,14 @@ impl Hosts {
         }
     }
 
-    /// Sends the request of a flow that governs a link, once per round trip.
+    /// Sends the request of a flow that governs a link, once per round trip, or [`CONTROLS`] times.
     pub(super) fn ask_for_link(&mut self, net: &mut Fabric, number: u32) {
         self.send_control(net, number);
         let flow = &mut self.flows[number as usize];
         let jitter = flow.jitter.as_mut().map_or(Time::ZERO, |jitter| jitter.draw());
-        let next = net.now.saturating_add(flow.sender.srtt().saturating_add(jitter));
+        let often = self.groups[flow.group as usize].laws[0].traits.stamps_link;
+        let gap = flow.sender.srtt() / u64::from(if often { CONTROLS } else { 1 });
+        let next = net.now.saturating_add(gap.saturating_add(jitter));
         let next = next.max(net.now + Time::from_ps(1));
         flow.control.set(next, &mut net.events, Class::Control, number);
     }
@@ -52,8 +55,20 @@ impl Hosts {
     /// Sets the governed link's rate to the law's pacing rate, after an answer.
     pub(super) fn govern(&mut self, net: &mut Fabric, number: u32) {
         let flow = &self.flows[number as usize];
-        if let Some((link, _)) = self.groups[flow.group as usize].plan.governs() {
-            net.shape(link as usize, flow.law.pacing().map(|pacing| pacing.rate));
+        let group = &self.groups[flow.group as usize];
+        let Some((link, _)) = group.plan.governs() else { return };
+        net.shape(link as usize, flow.law.pacing().map(|pacing| pacing.rate));
+        if group.laws[0].traits.stamps_link {
+            let stamp = flow.law.stamp(net.now, flow.sender.srtt());
+            net.stamp_link(link as usize, (flow.header, stamp), flow.routes.data);
+        }
+    }
+
+    /// Adds the feedback of the governed link's packets to a request that has crossed their cloud.
+    pub(super) fn add_feedback(&self, net: &mut Fabric, number: u32, stamp: &mut Stamp) {
+        let group = &self.groups[self.flows[number as usize].group as usize];
+        if let Some((link, _)) = group.plan.governs() {
+            stamp.0[2] += net.take_feedback(link as usize);
         }
     }
 }

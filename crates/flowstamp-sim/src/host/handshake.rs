@@ -91,8 +91,13 @@ impl Hosts {
         let flow = &mut self.flows[packet.flow as usize];
         if packet.flags & DATA != 0 {
             let flags = packet.flags & !DATA;
-            let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (packet.stamp, packet.bits) };
-            net.send(Packet { stamp, bits, next: flow.routes.acks, size: self.ack_bytes, flags, ..*packet });
+            let (mut stamp, bits) =
+                if flow.deaf { (Stamp::default(), 0) } else { (packet.stamp, packet.bits) };
+            let next = flow.routes.acks;
+            if flow.sends == Sends::Requests {
+                self.add_feedback(net, packet.flow, &mut stamp);
+            }
+            net.send(Packet { stamp, bits, next, size: self.ack_bytes, flags, ..*packet });
             return;
         }
         if packet.flags & REQUEST != 0 {

@@ -7,6 +7,7 @@
 //! departure uses up its class's turn. A class can have an order by flow within it.
 
 use super::classes::Classifier;
+use super::cloud::Cloud;
 use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
 use super::waiting::{Order, Queue, Waiting};
@@ -66,6 +67,7 @@ struct Shaper {
     size: u64,
     /// When each flow's last data packet arrived, once a flow has asked for their number.
     seen: Option<BTreeMap<u64, Time>>,
+    cloud: Option<Cloud>,
 }
 
 impl Shaper {
@@ -193,6 +195,11 @@ impl Served {
         if let Some(shaper) = &mut self.shaper {
             shaper.rate = Some(rate);
         }
+    }
+
+    /// The cloud that begins behind this link, if its packets carry a header there.
+    pub(super) fn cloud(&mut self) -> Option<&mut Option<Cloud>> {
+        self.shaper.as_mut().map(|shaper| &mut shaper.cloud)
     }
 
     /// Number of flows whose data have arrived within the time `idle` before `now`.
@@ -522,6 +529,9 @@ impl Served {
         }
         let (first, entry) = line.transmit(now, &waiting.packet);
         entry.packet.flags |= mark;
+        if let Some(cloud) = self.shaper.as_ref().and_then(|shaper| shaper.cloud.as_ref()) {
+            cloud.put_on(&mut entry.packet);
+        }
         self.laws.stamp(now, seen, &mut entry.packet);
         if self.laws.captured {
             tap.record(now, &entry.packet);

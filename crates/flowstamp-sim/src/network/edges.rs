@@ -4,6 +4,7 @@ use super::paths::Core;
 use super::{Builder, Result, error, of_full};
 use crate::plan::Network;
 use crate::scenario::{FlowGroup, Priority};
+use flowstamp_laws::registry::Header;
 
 impl Builder<'_> {
     /// Assigns governing flows to their links. Tells their laws how many flows take the link, where the scenario does
@@ -30,6 +31,9 @@ impl Builder<'_> {
                 );
             };
             self.check_link(core, spec, network, at, link)?;
+            if spec.law.traits().stamps_link {
+                self.stamp_link(spec, network, at, link)?;
+            }
             let plan = &mut self.links[link];
             plan.governed = true;
             let rate = plan.capacity.mean(flowstamp_laws::Time::ZERO, self.scenario.duration);
@@ -53,6 +57,37 @@ impl Builder<'_> {
                 return error(key(&format!("law.{k}")), message);
             }
         }
+        Ok(())
+    }
+
+    /// Lets packets of a governed link carry the law's header inside the cloud. Flows over the link must have no header of
+    /// their own, and leave the cloud by the macro-flow's last link.
+    fn stamp_link(&mut self, spec: &FlowGroup, network: &Network, at: usize, link: usize) -> Result<()> {
+        let Some(last) = network.groups[at].ways[0].last() else { return Ok(()) };
+        let name = &self.links[link].name;
+        for group in &network.groups {
+            let mut ways = group.ways.iter().filter(|way| way.contains(&(link as u32))).peekable();
+            if ways.peek().is_none() {
+                continue;
+            }
+            if let Some(law) = group.laws.iter().find(|law| law.header() != Header::Plain) {
+                let message = format!(
+                    "is \"{}\", which has a header of its own, and takes \"{name}\"; give flows.{}.law.headers = \"control\"",
+                    law.name(),
+                    spec.name
+                );
+                return error(format!("flows.{}.law", group.name), message);
+            }
+            if !ways.all(|way| way.contains(last)) {
+                let message = format!(
+                    "takes \"{name}\", but leaves the cloud by another link than {}; give it another link",
+                    spec.name
+                );
+                return error(format!("flows.{}.to", group.name), message);
+            }
+        }
+        // Packets of an impaired link are handled one by one at its end, where the header comes off.
+        self.links[*last as usize].impairments.get_or_insert_default();
         Ok(())
     }
 
