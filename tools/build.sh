@@ -10,8 +10,8 @@ if [ "${1:-}" = first ]; then
   $bin/pip install --requirement .venv/needed.txt &
   needed=$!
   trap 'kill $needed 2>/dev/null' EXIT
-  $bin/maturin develop --release --skip-install
+  $bin/maturin develop --locked --release --skip-install
   wait $needed
   trap - EXIT
 fi
-$bin/maturin develop --release
+$bin/maturin develop --locked --release

@@ -21,7 +21,9 @@ else
   echo "skipped: counts for the compiler need llvm-profdata, which rustup component add llvm-tools installs"
 fi
 RUSTFLAGS="$(! [ -e $profile ] || echo "-Cprofile-use=$PWD/$profile")" PATH="$PWD/$bin:$PATH" \
-  maturin build --profile dist "$@" --out "$dist"
+  maturin build --locked --profile dist "$@" --out "$dist"
+# A build from the source distribution is not --locked: its workspace has fewer members than Cargo.lock, which cargo then
+# prunes. The versions stay those of Cargo.lock.
 $bin/maturin sdist --out "$dist"
 if can_linux && command -v dpkg-shlibdeps >/dev/null; then
   "${MAKE:-make}" --no-print-directory linux

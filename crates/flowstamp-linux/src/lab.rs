@@ -364,7 +364,7 @@ fn tell(lab: &Lab, results: &results::Results) {
     for flows in &lab.flows {
         let group = &s["groups"][&flows.name];
         print!(
-            "  {}  {}: {:.3} Mb/s, sent again {}",
+            "  {}  {}: {:.3} Mb/s, retransmitted {}",
             flows.name,
             lab.law_of(flows).name(),
             number(&group["goodput_bps"]) / 1e6,
