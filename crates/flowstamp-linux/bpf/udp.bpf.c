@@ -108,12 +108,7 @@ int fs_udp_out(struct __sk_buff *skb)
 		return TCX_NEXT;
 	if (bpf_skb_load_bytes(skb, d.next_at, udp, sizeof(udp)) || (!is_listed(set, udp[0]) && !is_listed(set, udp[1])))
 		return TCX_NEXT;
-	name_flow(skb, &key);
-	__builtin_memcpy(key.local, d.source, 16);
-	__builtin_memcpy(key.remote, d.destination, 16);
-	key.local_port = udp[0];
-	key.remote_port = udp[1];
-	key.version = d.version;
+	name_flow(skb, &d, udp, true, &key);
 	flow = flow_of(&key);
 	if (!flow)
 		return TCX_NEXT;
@@ -220,12 +215,7 @@ int fs_udp_in(struct __sk_buff *skb)
 		return TCX_NEXT;
 	if ((!is_listed(set, udp[0]) && !is_listed(set, udp[1])) || !is_local(skb, &d))
 		return TCX_NEXT;
-	name_flow(skb, &key);
-	__builtin_memcpy(key.local, d.destination, 16);
-	__builtin_memcpy(key.remote, d.source, 16);
-	key.local_port = udp[1];
-	key.remote_port = udp[0];
-	key.version = d.version;
+	name_flow(skb, &d, udp, false, &key);
 	flow = flow_of(&key);
 	if (!flow)
 		return TCX_NEXT;

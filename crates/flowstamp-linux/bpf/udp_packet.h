@@ -81,11 +81,18 @@ FS_INLINE bool is_listed(const struct fs_udp_settings *set, __be16 port)
 	return set->ports[number >> 6 & 1023] >> (number & 63) & 1;
 }
 
-FS_INLINE void name_flow(struct __sk_buff *skb, struct fs_udp_key *key)
+/* Names the flow of a packet that this host sends, or receives. `ports` are UDP's source and destination. */
+FS_INLINE void name_flow(struct __sk_buff *skb, const struct fs_datagram *d, const __be16 *ports, bool sends,
+			 struct fs_udp_key *key)
 {
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
 
 	key->netns = kernel->dev->nd_net.net->net_cookie;
+	__builtin_memcpy(key->local, sends ? d->source : d->destination, 16);
+	__builtin_memcpy(key->remote, sends ? d->destination : d->source, 16);
+	key->local_port = ports[sends ? 0 : 1];
+	key->remote_port = ports[sends ? 1 : 0];
+	key->version = d->version;
 }
 
 /* The flow's state, new if necessary. */
@@ -218,19 +225,15 @@ static __noinline int make_question(struct __sk_buff *skb)
 	struct fs_udp_flow *flow;
 	struct fs_shim shim;
 	__u32 zero = 0, length;
-	__u8 udp[UDP_HLEN];
+	__be16 udp[UDP_HLEN / 2];
 
 	set = bpf_map_lookup_elem(&settings, &zero);
-	if (!set || !read_ip(skb, &d) || !cut_payload(skb, &d, d.next_at, udp))
+	if (!set || !read_ip(skb, &d) || !cut_payload(skb, &d, d.next_at, (__u8 *)udp))
 		return TCX_DROP;
 	length = d.next_at - ETH_HLEN + UDP_HLEN;
 	write_ip(skb, &d, length, FS_PROTO_UDP, 0);
 	d.length = length;
-	name_flow(skb, &key);
-	__builtin_memcpy(key.local, d.source, 16);
-	__builtin_memcpy(key.remote, d.destination, 16);
-	__builtin_memcpy(&key.local_port, udp, 4);
-	key.version = d.version;
+	name_flow(skb, &d, udp, true, &key);
 	flow = bpf_map_lookup_elem(&flows, &key);
 	if (!flow)
 		return TCX_DROP;
@@ -252,12 +255,7 @@ static __noinline int make_return(struct __sk_buff *skb)
 	if (!read_ip(skb, &d) || !cut_payload(skb, &d, d.next_at + FS_SHIM_LEN, (__u8 *)udp))
 		return TCX_DROP;
 	write_ip(skb, &d, d.next_at - ETH_HLEN + FS_SHIM_LEN + UDP_HLEN, FS_PROTO_RCP, 0);
-	name_flow(skb, &key);
-	__builtin_memcpy(key.local, d.destination, 16);
-	__builtin_memcpy(key.remote, d.source, 16);
-	key.local_port = udp[1];
-	key.remote_port = udp[0];
-	key.version = d.version;
+	name_flow(skb, &d, udp, false, &key);
 	flow = bpf_map_lookup_elem(&flows, &key);
 	if (!flow)
 		return TCX_DROP;
