@@ -4,7 +4,10 @@
 //! compare equal only if they mean the same. The order of classes decides between events of the same instant. Changing
 //! it changes results.
 
+mod many;
+
 use flowstamp_laws::units::Time;
+use many::Many;
 
 /// The kind of an event. The order of variants is the order of events at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +109,8 @@ fn event(key: Key) -> (Time, Source) {
 const BUCKETS: u64 = 1024;
 /// Words of a bitmap with a bit for each bucket.
 const WORDS: usize = (BUCKETS / 64) as usize;
+/// Router links from which a network has many: then events are kept in [`Many`].
+const MANY_LINKS: usize = 256;
 /// Pops between two checks of the bucket width.
 const POPS_PER_LOOK: u32 = 1 << 14;
 /// No node.
@@ -234,6 +239,9 @@ pub struct EventQueue {
     pops: u32,
     /// Time of the first event at the last check of the width, picoseconds.
     last_look: u64,
+    /// All events, where there are many links. The wheel is then empty, and `current` such that no event is in it: a
+    /// network of few links must not pay for this.
+    many: Option<Box<Many>>,
 }
 
 impl Default for EventQueue {
@@ -254,6 +262,7 @@ impl Default for EventQueue {
             far_bucket: u64::MAX,
             pops: 0,
             last_look: 0,
+            many: None,
         }
     }
 }
@@ -262,10 +271,19 @@ impl EventQueue {
     /// Memory of a pending event, bytes.
     pub const EVENT_BYTES: usize = size_of::<Node>();
 
+    /// An empty queue for a network with this number of router links.
+    #[must_use]
+    pub fn for_links(router_links: usize) -> Self {
+        if router_links < MANY_LINKS {
+            return Self::default();
+        }
+        Self { current: 0u64.wrapping_sub(BUCKETS), many: Some(Box::default()), ..Self::default() }
+    }
+
     /// Number of pending events.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.in_wheel + self.in_turns + self.far.0.len()
+        self.many.as_ref().map_or(0, |many| many.len()) + self.in_wheel + self.in_turns + self.far.0.len()
     }
 
     /// Whether no event is pending.
@@ -278,7 +296,7 @@ impl EventQueue {
     #[inline]
     pub fn push(&mut self, time: Time, source: Source) {
         let bucket = time.as_ps() >> self.shift;
-        if bucket < self.current + BUCKETS {
+        if bucket < self.current.wrapping_add(BUCKETS) {
             // The bucket may already have been passed while looking for the next event; then the event goes into the
             // current bucket.
             self.insert(bucket.max(self.current), time.as_ps(), source.0);
@@ -289,6 +307,9 @@ impl EventQueue {
 
     /// Adds an event beyond the wheel.
     fn push_far(&mut self, bucket: u64, time: Time, source: Source) {
+        if let Some(many) = &mut self.many {
+            return many.push(time.as_ps(), source.0);
+        }
         let turn = bucket / BUCKETS;
         if turn - self.current / BUCKETS >= BUCKETS {
             self.far_bucket = self.far_bucket.min(bucket);
@@ -356,8 +377,13 @@ impl EventQueue {
     /// Takes the earliest event if it is not after `end`.
     #[inline(always)] // Once per event. The compiler would not inline a public function of this length.
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, Source)> {
-        if self.in_wheel == 0 && !self.refill() {
-            return None;
+        if self.in_wheel == 0 {
+            if let Some(many) = &mut self.many {
+                return many.pop_until(end);
+            }
+            if !self.refill() {
+                return None;
+            }
         }
         let mut slot = self.next_slot();
         if self.far_bucket <= self.current {
@@ -382,6 +408,13 @@ impl EventQueue {
             self.look(time);
         }
         Some((Time::from_ps(time), Source(source)))
+    }
+
+    /// The event `count` positions after the one that is taken next, if it is known already.
+    #[inline]
+    #[must_use]
+    pub fn ahead(&self, count: usize) -> Option<Source> {
+        self.many.as_ref()?.ahead(count)
     }
 
     /// Takes the earliest event.
@@ -479,12 +512,17 @@ impl EventQueue {
         if let Some(at) = keys.iter().position(|k| *k == key(from, source)) {
             keys[at] = key(to, source);
         }
-        let Self { shift, current, pops, last_look, .. } = *self;
-        *self = Self { shift, current, pops, last_look, ..Self::default() };
+        if self.many.is_none() {
+            let Self { shift, current, pops, last_look, .. } = *self;
+            *self = Self { shift, current, pops, last_look, ..Self::default() };
+        }
         self.put_all(keys);
     }
 
     fn take_all(&mut self) -> Vec<Key> {
+        if let Some(many) = &mut self.many {
+            return many.take_all();
+        }
         let mut keys: Vec<Key> = std::mem::take(&mut self.far.0);
         let waiting = self.turns.iter().flat_map(|first| self.rows.list(*first));
         keys.extend(waiting.map(|event| key(Time::from_ps(event.time), Source(event.source))));
@@ -510,16 +548,17 @@ impl EventQueue {
 
 /// Distance from bit `from` to the first set bit, wrapping around. There must be one.
 #[inline]
-fn first_set(bits: &[u64; WORDS], from: u64) -> u64 {
-    let at = (from % BUCKETS) as usize;
+fn first_set(bits: &[u64], from: u64) -> u64 {
+    let words = bits.len();
+    let at = (from % (64 * words as u64)) as usize;
     let (word, bit) = (at / 64, at % 64);
     let here = bits[word] >> bit;
     if here != 0 {
         return u64::from(here.trailing_zeros());
     }
     let mut ahead = (64 - bit) as u64;
-    for i in 1..=WORDS {
-        let there = bits[(word + i) % WORDS];
+    for i in 1..=words {
+        let there = bits[(word + i) % words];
         if there != 0 {
             ahead += u64::from(there.trailing_zeros());
             break;
@@ -615,8 +654,9 @@ mod tests {
         fn order_is_that_of_a_sorted_list(
             operations in prop::collection::vec((0u64..1000, 0u32..45, 0u32..50, any::<bool>()), 1..400),
             rounds in prop::sample::select(vec![1usize, 1, 1, 200]),
+            many in any::<bool>(),
         ) {
-            let mut queue = EventQueue::default();
+            let mut queue = EventQueue::for_links(if many { MANY_LINKS } else { 0 });
             let mut model = BinaryHeap::new();
             let mut now = 0;
             for _ in 0..rounds {

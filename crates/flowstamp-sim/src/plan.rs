@@ -10,7 +10,7 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::share::police;
 use flowstamp_laws::units::{Rate, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// One directed link between routers.
@@ -169,7 +169,7 @@ pub struct ArrivalPlan {
     /// Index into [`Network::groups`].
     pub group: u32,
     /// Routes of host pairs, used in turn: one list, or one for each of `FlowList::pairs`.
-    pub routes: Vec<Vec<FlowRoutes>>,
+    pub routes: Vec<VecDeque<FlowRoutes>>,
     /// The flows that arrive.
     pub comes: Comes,
     /// When arrivals begin.

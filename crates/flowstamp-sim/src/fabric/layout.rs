@@ -42,7 +42,7 @@ impl Fabric {
         let mut fabric = Self {
             now: Time::ZERO,
             reached: Time::ZERO,
-            events: EventQueue::default(),
+            events: EventQueue::for_links(plans.len()),
             links: router_links.chain(access).collect(),
             ports: plans.iter().map(|plan| port(scenario, plan)).collect(),
             media: vec![Turns::default(); media.max().unwrap_or(0)],

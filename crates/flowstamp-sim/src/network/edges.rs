@@ -5,6 +5,7 @@ use super::{Builder, Result, error, of_full};
 use crate::plan::Network;
 use crate::scenario::{FlowGroup, Priority};
 use flowstamp_laws::registry::Header;
+use std::collections::VecDeque;
 
 impl Builder<'_> {
     /// Assigns governing flows to their links. Tells their laws how many flows take the link, where the scenario does
@@ -44,7 +45,7 @@ impl Builder<'_> {
                 .arrivals
                 .iter()
                 .filter(|plan| takes(plan.group))
-                .map(|plan| plan.routes.iter().map(Vec::len).sum::<usize>());
+                .map(|plan| plan.routes.iter().map(VecDeque::len).sum::<usize>());
             let flows = (planned + arriving.sum::<usize>()) as u32;
             if let Some(open) = network.groups[at].laws[0].open().micro_flows.filter(|given| given.is_none())
             {

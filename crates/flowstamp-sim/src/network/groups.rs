@@ -13,7 +13,7 @@ use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load, wire_bytes};
 use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::units::Time;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Number of host pairs between two nodes, for flows that arrive during the run.
 pub(super) const ARRIVAL_PAIRS: u32 = 10;
@@ -296,18 +296,20 @@ impl Builder<'_> {
             let (arrivals, sizes) = self.web(group, spec, name, self.shared(group, core, placing.ways))?;
             plan.mean_size_bytes = Some(sizes.mean_bytes());
             let wire = sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get());
+            let places: BTreeMap<u32, usize> = plan.links.iter().copied().zip(0..).collect();
             for link in placing.data_ways().flatten() {
-                if let Some(at) = plan.links.iter().position(|l| l == link) {
-                    plan.offered_bps[at] += 1.0;
+                if let Some(at) = places.get(link) {
+                    plan.offered_bps[*at] += 1.0;
                 }
             }
             let turns = placing.data_ways().count() as f64;
             let offered = 8.0 * wire * arrivals.flows_per_s();
             plan.offered_bps.iter_mut().for_each(|share| *share = offered * (*share / turns));
-            let routes = vec![routes.into_iter().flatten().collect()];
+            let routes = vec![routes.into_iter().flatten().collect::<VecDeque<_>>()];
             network.arrivals.push(arrival_plan(routes, Comes::Random { arrivals, sizes }));
         } else if let Some(list) = list {
             plan.mean_size_bytes = Some(list.flows.mean_bytes());
+            let routes = routes.into_iter().map(VecDeque::from).collect();
             let arriving = arrival_plan(routes, Comes::Listed { list: list.flows.clone(), next: 0 });
             self.offered(plan, list, &arriving, network);
             network.arrivals.push(arriving);

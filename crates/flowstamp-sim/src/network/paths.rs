@@ -13,9 +13,10 @@ use flowstamp_laws::units::Time;
 use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::rc::Rc;
 
 /// Maximum number of distances cached over all destinations.
-const MOST_KEPT: usize = 1 << 21;
+const MOST_KEPT: usize = 1 << 23;
 
 /// A path: links in order, and the node to which each leads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,10 +64,13 @@ pub(super) struct Known {
 /// A Dijkstra search backward from a destination, continued only as far as asked.
 #[derive(Default)]
 struct Search {
-    best: BTreeMap<usize, u64>,
+    /// Least known cost from each node; `u64::MAX` where none is known.
+    best: Vec<u64>,
     heap: BinaryHeap<Reverse<(u64, usize)>>,
     /// All nodes nearer than this cost are known.
     done: Option<u64>,
+    /// The edges from each node that lie on least-cost paths, in order, where they were asked for.
+    next: RefCell<BTreeMap<usize, Rc<[usize]>>>,
 }
 
 /// All links on least-cost paths between two nodes.
@@ -165,7 +169,7 @@ impl Core {
                     continue;
                 }
                 let next = search.next(node);
-                for edge in &next {
+                for edge in next.iter() {
                     let (_, there, link) = self.edges[*edge];
                     reach.links.insert(link);
                     if next.len() > 1 {
@@ -248,7 +252,7 @@ impl Core {
         let before = search.best.len();
         let there = search.until(self, links, from, to);
         if there {
-            found(&Shortest { core: self, links, best: &search.best, to });
+            found(&Shortest { core: self, links, search, to });
         }
         known.kept += search.best.len() - before;
         there.then_some(())
@@ -267,22 +271,23 @@ impl Search {
     /// there is no path.
     fn until(&mut self, core: &Core, links: &[LinkPlan], from: usize, to: usize) -> bool {
         if self.done.is_none() {
-            self.best.insert(to, 0);
+            self.best = vec![u64::MAX; core.names.len()];
+            self.best[to] = 0;
             self.heap.push(Reverse((0, to)));
         }
-        let known = |search: &Self| search.best.get(&from).is_some_and(|cost| Some(*cost) <= search.done);
+        let known = |search: &Self| search.best[from] < u64::MAX && Some(search.best[from]) <= search.done;
         while !known(self) {
             let Some(Reverse((cost, node))) = self.heap.pop() else { return false };
             self.done = Some(cost);
-            if self.best.get(&node).is_none_or(|least| *least < cost) {
+            if self.best[node] < cost {
                 continue;
             }
             for edge in &core.entering()[node] {
                 let before = core.edges[*edge].0;
                 let there = cost.saturating_add(core.cost(links, *edge));
-                // The cost overflows: this counts as no path.
-                if there < u64::MAX && self.best.get(&before).is_none_or(|least| there < *least) {
-                    self.best.insert(before, there);
+                // A cost that overflows counts as no path.
+                if there < self.best[before] {
+                    self.best[before] = there;
                     self.heap.push(Reverse((there, before)));
                 }
             }
@@ -295,18 +300,19 @@ impl Search {
 struct Shortest<'a> {
     core: &'a Core,
     links: &'a [LinkPlan],
-    best: &'a BTreeMap<usize, u64>,
+    search: &'a Search,
     to: usize,
 }
 
 impl Shortest<'_> {
     /// The edges from a node that lie on least-cost paths, in order.
-    fn next(&self, node: usize) -> Vec<usize> {
-        let here = self.best[&node];
+    fn next(&self, node: usize) -> Rc<[usize]> {
+        let best = &self.search.best;
         let leads = |edge: &usize| {
-            let rest = self.best.get(&self.core.edges[*edge].1);
-            rest.is_some_and(|rest| rest.saturating_add(self.core.cost(self.links, *edge)) == here)
+            let rest = best[self.core.edges[*edge].1];
+            rest < u64::MAX && rest.saturating_add(self.core.cost(self.links, *edge)) == best[node]
         };
-        self.core.leaving()[node].iter().copied().filter(leads).collect()
+        let find = || self.core.leaving()[node].iter().copied().filter(leads).collect();
+        Rc::clone(self.search.next.borrow_mut().entry(node).or_insert_with(find))
     }
 }
