@@ -16,7 +16,7 @@ use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Grant, Turns};
 use crate::packet::{DATA, Packet, SackPool};
 use crate::plan::{END, Medium};
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_part};
 use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::Time;
 
@@ -31,6 +31,15 @@ const BY_ONE: u32 = 4;
 pub const RECEIVERS: u32 = 1;
 /// The sender may handle acks from this link ahead of time.
 pub const SENDER: u32 = 2;
+
+/// How many events ahead a link, the packet that it delivers, that packet's next link, and its place there are
+/// prefetched.
+const LINK_AHEAD: usize = 7;
+const HEAD_AHEAD: usize = 5;
+const NEXT_AHEAD: usize = 3;
+const PLACE_AHEAD: usize = 1;
+/// Router links from which that pays. Fewer are in the cache anyway.
+const PREFETCHED: usize = 1500;
 
 /// A link leads to several links.
 const SEVERAL: u32 = HOST - 1;
@@ -83,6 +92,8 @@ pub struct Fabric {
     impaired: Vec<Option<Box<Impaired>>>,
     routes: Vec<u32>,
     policed: bool,
+    /// What the next events need is prefetched.
+    prefetches: bool,
     /// For each link the next link of all its packets, or [`SEVERAL`], [`IMPAIRED`], or [`HOST`] with its bits.
     leads_to: Vec<u32>,
     /// Selective acks of packets in flight.
@@ -172,6 +183,47 @@ impl Fabric {
         let waiting = self.ports.iter().map(Port::held);
         let aside = self.impaired.iter().flatten().map(|link| link.held()).sum::<u64>();
         self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum::<u64>() + aside
+    }
+
+    /// Prefetches what the next events need, in a network so large that it is not in the cache.
+    #[inline(always)]
+    pub fn look_ahead(&self) {
+        if self.prefetches {
+            self.ask_ahead();
+        }
+    }
+
+    #[inline]
+    fn ask_ahead(&self) {
+        let delivering = |count: usize| {
+            let source = self.events.ahead(count)?;
+            (source.class() == Class::Delivery).then_some(source.number() as usize)
+        };
+        let leads_to = |at: usize| {
+            let head = self.links[at].first()?;
+            Some(*self.routes.get(head.packet.next as usize)? as usize)
+        };
+        if let Some(at) = delivering(LINK_AHEAD) {
+            prefetch(&self.links[at]);
+            if let Some(port) = self.ports.get(at) {
+                prefetch_part(port, 0..256);
+            }
+        }
+        if let Some(head) = delivering(HEAD_AHEAD).and_then(|at| self.links[at].first()) {
+            prefetch_part(head, 0..128);
+        }
+        if let Some(to) = delivering(NEXT_AHEAD).and_then(leads_to) {
+            if let Some(link) = self.links.get(to) {
+                prefetch(link);
+            }
+            if let Some(port) = self.ports.get(to) {
+                prefetch_part(port, 0..256);
+                port.expect();
+            }
+        }
+        if let Some(link) = delivering(PLACE_AHEAD).and_then(leads_to).and_then(|to| self.links.get(to)) {
+            link.expect();
+        }
     }
 
     /// Moves the head of a link, which has arrived, on to its next link. Leaves it in the ring if it is at its host, or

@@ -42,6 +42,7 @@ pub use stats::{LinkStats, QueueTimes};
 
 use crate::capture::Capture;
 use crate::packet::{DATA, Packet, SackPool};
+use crate::prefetch::prefetch_part;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{AnyQueue, AnyRouter};
 use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut};
@@ -189,6 +190,14 @@ impl Port {
     pub fn hears_capacity(&self) -> bool {
         let laws = self.laws();
         (laws.told && laws.router.is_some()) || laws.queue.hears().capacity
+    }
+
+    /// Prefetches what the next arrival needs.
+    #[inline]
+    pub fn expect(&self) {
+        if let Self::Fifo(port) = self {
+            prefetch_part(&port.laws.queue, 0..64);
+        }
     }
 
     /// Enqueues a copy of `packet`, or drops it.

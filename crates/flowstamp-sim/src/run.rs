@@ -302,6 +302,7 @@ impl Simulation {
             let Some((time, source)) = self.net.events.pop_until(end) else { return true };
             debug_assert!(time >= self.net.now, "time goes backward");
             self.net.now = time;
+            self.net.look_ahead();
             self.events += 1;
             let source = match source.class() {
                 Class::Air => match self.net.air(source.number()) {

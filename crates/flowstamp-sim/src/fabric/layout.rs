@@ -1,6 +1,6 @@
 //! Idle links before a run, and where each link leads.
 
-use super::{BY_ONE, Fabric, HOST, IMPAIRED, MAX_QUEUES, SEVERAL};
+use super::{BY_ONE, Fabric, HOST, IMPAIRED, MAX_QUEUES, PREFETCHED, SEVERAL};
 use crate::air::Air;
 use crate::capture::{Capture, wanted};
 use crate::events::{Class, EventQueue, Source};
@@ -50,6 +50,7 @@ impl Fabric {
             medium_of: plans.iter().map(|p| p.medium).collect(),
             impaired: plans.iter().map(impaired).collect(),
             leads_to: Vec::new(),
+            prefetches: plans.len() >= PREFETCHED,
             policed: plans.iter().any(|plan| plan.police.is_some()),
             routes,
             sacks: SackPool::default(),

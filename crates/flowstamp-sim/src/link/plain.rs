@@ -128,6 +128,19 @@ impl Plain {
         &self.ring.head().packet
     }
 
+    /// The packet that arrives at the far end next, if there is one.
+    #[inline]
+    #[must_use]
+    pub fn first(&self) -> Option<&InFlight> {
+        (!self.ring.is_empty()).then(|| self.ring.head())
+    }
+
+    /// Prefetches the place of the next packet that comes.
+    #[inline]
+    pub fn expect(&self) {
+        self.ring.expect();
+    }
+
     /// The packet `behind` positions after the head, if there is one.
     #[inline]
     #[must_use]

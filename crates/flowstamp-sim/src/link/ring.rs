@@ -1,7 +1,7 @@
 //! Packets in flight, in the order of their arrival at the far end.
 
 use crate::packet::Packet;
-use crate::prefetch::prefetch_ahead;
+use crate::prefetch::{prefetch_ahead, prefetch_part};
 use flowstamp_laws::units::Time;
 
 /// A packet and the time at which it reaches the end of the link.
@@ -67,6 +67,14 @@ impl Ring {
         let slot = self.at(self.head.wrapping_add(behind));
         prefetch_ahead(slot, 2);
         Some(slot)
+    }
+
+    /// Prefetches the slot of the next packet that comes.
+    #[inline]
+    pub fn expect(&self) {
+        if let Some(slot) = self.slots.get(self.tail as usize & self.slots.len().wrapping_sub(1)) {
+            prefetch_part(slot, 0..2 * size_of::<InFlight>());
+        }
     }
 
     /// The head, mutable. The ring must not be empty.
