@@ -6,6 +6,7 @@ use flowstamp_laws::units::Time;
 /// Delays of packets, in bins of at most 1/128 of the delay. Each bin keeps the sum of its delays, so a percentile is a
 /// mean of delays that occurred, not the edge of a bin.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Delays {
     /// Number of delays below a nanosecond.
     none: u64,

@@ -97,15 +97,16 @@ impl Sharing for Soft {
 
 /// A first-in, first-out queue before a line.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Fifo<S> {
-    /// Laws and statistics.
-    pub laws: Laws,
-    /// Which traffic the router law takes into account.
-    pub sharing: S,
     /// When the first waiting packet's transmission begins.
     next_start: Time,
     /// Arrival times of the queued packets, which are the last ones of the ring.
     arrived: VecDeque<Time>,
+    /// Laws and statistics.
+    pub laws: Laws,
+    /// Which traffic the router law takes into account.
+    pub sharing: S,
 }
 
 impl<S: Sharing> Fifo<S> {

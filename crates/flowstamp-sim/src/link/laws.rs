@@ -50,34 +50,35 @@ impl Backlog {
     }
 }
 
-/// Laws and statistics.
+/// Laws and statistics. What packets need comes first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Laws {
-    /// The link's name.
-    pub name: String,
-    /// Capacity of the link.
-    pub capacity: Capacity,
-    /// The router law is told the capacity.
-    pub told: bool,
-    /// The router law marks packets of other protocols.
-    pub marks: bool,
-    /// The router law hears of packets that arrive over the shared medium.
-    pub over_medium: bool,
-    /// Buffer limit.
-    pub limit: Limit,
-    /// Queue law.
-    pub queue: AnyQueue,
-    /// Router law.
-    pub router: Option<AnyRouter>,
-    /// Random stream of the laws.
-    pub random: Stream,
-    /// Statistics.
-    pub stats: LinkStats,
-    /// A capture records packets as their transmission begins.
-    pub captured: bool,
+    backlog: Backlog,
     /// Police of the link, if there is one.
     pub police: Option<Box<Police>>,
-    backlog: Backlog,
+    /// A capture records packets as their transmission begins.
+    pub captured: bool,
+    /// The router law marks packets of other protocols.
+    pub marks: bool,
+    /// The router law is told the capacity.
+    pub told: bool,
+    /// The router law hears of packets that arrive over the shared medium.
+    pub over_medium: bool,
+    /// Statistics.
+    pub stats: LinkStats,
+    /// Router law.
+    pub router: Option<AnyRouter>,
+    /// Queue law.
+    pub queue: AnyQueue,
+    /// Random stream of the laws.
+    pub random: Stream,
+    /// Buffer limit.
+    pub limit: Limit,
+    /// Capacity of the link.
+    pub capacity: Capacity,
+    /// The link's name.
+    pub name: String,
 }
 
 impl Laws {

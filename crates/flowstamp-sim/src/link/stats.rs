@@ -4,27 +4,28 @@ use crate::delays::{Delays, bin};
 use crate::packet::{DATA, Packet};
 use flowstamp_laws::units::Time;
 
-/// Statistics of a router link.
+/// Statistics of a router link. What every packet needs comes first.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct LinkStats {
     /// Packets that reached the link.
     pub arrivals: u64,
     /// Bytes accepted since statistics began. At the end of warm-up the bytes still to be sent are carried over.
     pub accepted_bytes: f64,
+    /// Largest queue, bytes.
+    pub max_queue: u64,
+    /// `queue_times` is complete up to this time.
+    accounted: Time,
+    /// Time spent at each queue length.
+    pub queue_times: QueueTimes,
+    /// Queueing delay of each packet before its transmission began.
+    pub waits: Delays,
     /// Packets dropped.
     pub drops: u64,
     /// Dropped packets that were acks or answers to control packets.
     pub ack_drops: u64,
     /// Packets marked.
     pub marks: u64,
-    /// Largest queue, bytes.
-    pub max_queue: u64,
-    /// Time spent at each queue length.
-    pub queue_times: QueueTimes,
-    /// Queueing delay of each packet before its transmission began.
-    pub waits: Delays,
-    /// `queue_times` is complete up to this time.
-    accounted: Time,
     /// Counts from before the statistics were restarted.
     before: [u64; 4],
 }
@@ -67,6 +68,8 @@ impl LinkStats {
 /// lengths, so a percentile is a mean of lengths that occurred, not the edge of a bin.
 #[derive(Clone, Debug, Default)]
 pub struct QueueTimes {
+    /// Time with an empty queue, picoseconds. `bins` does not count it.
+    empty: u64,
     bins: Vec<TimeAt>,
 }
 
@@ -81,6 +84,10 @@ struct TimeAt {
 impl QueueTimes {
     #[inline]
     fn add(&mut self, bytes: u64, span: Time) {
+        if bytes == 0 {
+            self.empty += span.as_ps();
+            return;
+        }
         let number = bin::<16>(bytes);
         if number >= self.bins.len() {
             self.bins.resize(number + 1, TimeAt::default());
@@ -100,8 +107,11 @@ impl QueueTimes {
     /// sixteenth.
     #[must_use]
     pub fn quantile(&self, share: f64) -> f64 {
-        let total: u64 = self.bins.iter().map(|bin| bin.time).sum();
-        let mut below = 0;
+        let total = self.empty + self.bins.iter().map(|bin| bin.time).sum::<u64>();
+        if self.empty as f64 >= share * total as f64 {
+            return 0.0;
+        }
+        let mut below = self.empty;
         let found = self.bins.iter().find(|bin| {
             below += bin.time;
             bin.time > 0 && below as f64 >= share * total as f64
