@@ -4,9 +4,11 @@
 //! compare equal only if they mean the same. The order of classes decides between events of the same instant. Changing
 //! it changes results.
 
+mod heap;
 mod many;
 
 use flowstamp_laws::units::Time;
+use heap::Heap;
 use many::Many;
 
 /// The kind of an event. The order of variants is the order of events at one instant.
@@ -566,69 +568,6 @@ fn first_set(bits: &[u64], from: u64) -> u64 {
         ahead += 64;
     }
     ahead
-}
-
-/// A heap with four children per node, which share a cache line.
-#[derive(Clone, Debug, Default)]
-struct Heap(Vec<Key>);
-
-const ARITY: usize = 4;
-
-/// Capacity below which the heap does not shrink.
-const FEW: usize = 1024;
-
-impl Heap {
-    /// Gives back memory after many events have left.
-    fn shrink(&mut self) {
-        if self.0.capacity() > FEW && self.0.len() < self.0.capacity() / 8 {
-            self.0.shrink_to(self.0.capacity() / 4);
-        }
-    }
-
-    /// Time of the first event, picoseconds.
-    fn first_time(&self) -> Option<u64> {
-        self.0.first().map(|k| (k >> 32) as u64)
-    }
-
-    fn push(&mut self, key: Key) {
-        let mut at = self.0.len();
-        self.0.push(key);
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
-            if self.0[parent] <= key {
-                break;
-            }
-            self.0[at] = self.0[parent];
-            at = parent;
-        }
-        self.0[at] = key;
-    }
-
-    fn pop(&mut self) -> Option<Key> {
-        let last = self.0.pop()?;
-        let Some(top) = self.0.first().copied() else { return Some(last) };
-        let heap = &mut self.0[..];
-        let mut at = 0;
-        loop {
-            let first = at * ARITY + 1;
-            if first >= heap.len() {
-                break;
-            }
-            let mut best = first;
-            for child in first + 1..(first + ARITY).min(heap.len()) {
-                if heap[child] < heap[best] {
-                    best = child;
-                }
-            }
-            if heap[best] >= last {
-                break;
-            }
-            heap[at] = heap[best];
-            at = best;
-        }
-        heap[at] = last;
-        Some(top)
-    }
 }
 
 #[cfg(test)]

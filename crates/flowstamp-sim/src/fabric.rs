@@ -92,7 +92,7 @@ pub struct Fabric {
     impaired: Vec<Option<Box<Impaired>>>,
     routes: Vec<u32>,
     policed: bool,
-    /// What the next events need is prefetched.
+    /// Memory that the next events need is prefetched.
     prefetches: bool,
     /// For each link the next link of all its packets, or [`SEVERAL`], [`IMPAIRED`], or [`HOST`] with its bits.
     leads_to: Vec<u32>,

@@ -50,7 +50,7 @@ impl Backlog {
     }
 }
 
-/// Laws and statistics. What packets need comes first.
+/// Laws and statistics. Fields that packets need come first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Laws {

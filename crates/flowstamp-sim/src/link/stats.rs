@@ -4,7 +4,7 @@ use crate::delays::{Delays, bin};
 use crate::packet::{DATA, Packet};
 use flowstamp_laws::units::Time;
 
-/// Statistics of a router link. What every packet needs comes first.
+/// Statistics of a router link. Fields that every packet needs come first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct LinkStats {
