@@ -4,6 +4,7 @@ use super::paths::Core;
 use super::{Builder, Result, error, of_full};
 use crate::plan::Network;
 use crate::scenario::{FlowGroup, Priority};
+use flowstamp_laws::registry::Header;
 use std::collections::VecDeque;
 
 impl Builder<'_> {
