@@ -246,7 +246,7 @@ BAD_LINES = [
             *("compare", "three.toml", "--protocols", "reno,xcp", "--set", "flows.long.law=reno"),
             *("--set", "dumbbell.router=none", "--set", 'dumbbell.rate={steps=[["0s","1Mbps"]],known=false}'),
         ],
-        'three.toml with xcp: router of bottleneck: "xcp" needs',
+        'three.toml with xcp: dumbbell.router: "xcp" needs',
         id="law that a link cannot carry",
     ),
     pytest.param(["compare", "three.toml", "--protocols", "reno,reno"], "twice", id="protocol twice"),

@@ -260,7 +260,7 @@ def test_compare_refuses_a_law_that_a_cell_tells_too_little(flowstamp: Command, 
     assert refused.returncode == 2
     assert refused.stdout == ""
     (line,) = refused.stderr.splitlines()
-    assert f'cell.toml with {law}: router of air.ap: "{law}" needs the link\'s capacity' in line
+    assert f'cell.toml with {law}: wireless.air.router: "{law}" needs the link\'s capacity' in line
     assert "set the capacity that it assumes with `told`" in line
 
 

@@ -56,6 +56,10 @@ impl Places {
             Some((self.edges.get(number.parse::<usize>().ok()?)?, key.trim_start_matches('.')))
         });
         let Some((edge, key)) = edge else { return error };
+        // A file has no laws: they are keys of the graph, for all links.
+        if ["router", "queue", "share", "priority"].iter().any(|law| key.starts_with(law)) {
+            return ScenarioError { key: format!("graph.{key}"), ..error };
+        }
         let key = if key.is_empty() { String::new() } else { format!("{key} ") };
         let message = format!("\"{}\": {edge}: {key}{}", self.file, error.message);
         ScenarioError { key: "graph.file".to_owned(), message, ..error }

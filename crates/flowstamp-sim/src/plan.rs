@@ -22,6 +22,8 @@ pub struct LinkPlan {
     pub capacity: Capacity,
     /// The router law is told the capacity.
     pub told: bool,
+    /// Path of the scenario's table that has the link's laws.
+    pub table: String,
     /// One-way propagation delay.
     pub delay: Time,
     /// Routing weight of the link, where routes go by weight; otherwise they go by delay.
@@ -53,6 +55,12 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
+    /// Path of a key in the scenario's table of the link.
+    #[must_use]
+    pub fn key(&self, key: &str) -> String {
+        format!("{}.{key}", self.table)
+    }
+
     /// Whether packets at the end of the link may be lost, copied, marked or delayed.
     #[must_use]
     pub fn is_impaired(&self) -> bool {

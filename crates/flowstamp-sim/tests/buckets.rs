@@ -215,7 +215,7 @@ fn what_cannot_be_together_is_refused_by_name() {
         (
             SHAPER,
             "priority = \"acks\"",
-            "queue of bottleneck: \"shaper\" has one bucket for the whole link, and cannot be together with priority = \"acks\"",
+            "dumbbell.queue: \"shaper\" has one bucket for the whole link, and cannot be together with priority = \"acks\"",
         ),
         (SHAPER, "priority = \"labels\"", "cannot be together with priority = \"labels\""),
         (SHAPER, "router = \"xcp\"", "whole rate router = \"xcp\" gives to flows"),
@@ -245,12 +245,12 @@ fn what_cannot_be_together_is_refused_by_name() {
         (
             r#"{ kind = "shaper", rate = "5Mbps", burst = "999B" }"#,
             "",
-            "queue of bottleneck: burst: is 999B, and no packet of 1kB would pass",
+            "dumbbell.queue.burst: is 999B, and no packet of 1kB would pass",
         ),
         (
             r#"{ kind = "policer", rate = "5Mbps", burst = "5kB", peak = "1Mbps" }"#,
             "",
-            "queue of bottleneck: peak: is 1Mbps",
+            "dumbbell.queue.peak: is 1Mbps",
         ),
         (
             r#"{ kind = "shaper", rate = "5Mbps", burst = "5kB", limit = "9kB", latency = "1ms" }"#,

@@ -94,7 +94,7 @@ fn busy_stations_get_equal_turns() {
 fn what_cannot_be_is_refused() {
     let text = three("medium = \"air\"", "rcp", "rcp", "share = \"fifo\"");
     let error = try_load(&text).expect_err("refused").to_string();
-    assert!(error.contains("share of a->b") && error.contains("wfq"), "{error}");
+    assert!(error.contains("graph.links[0].share: ") && error.contains("wfq"), "{error}");
     let mut sim = flowstamp_sim::Simulation::new(
         &try_load(&three("medium = \"air\"", "rcp", "rcp", "")).expect("a scenario"),
         None,

@@ -298,7 +298,7 @@ fn what_is_asked_for_is_checked() {
         try_load(&text).expect_err("refused").to_string()
     };
     let both = refused("priority = \"acks\"\nrouter = \"xcp\"\nshare = \"wfq\"");
-    assert!(both.contains("priority of bottleneck") && both.contains("share"), "{both}");
+    assert!(both.contains("dumbbell.priority: ") && both.contains("share"), "{both}");
     let name = refused("priority = \"data\"");
     assert!(name.contains("data") && name.contains("acks"), "{name}");
 }

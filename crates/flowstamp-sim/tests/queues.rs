@@ -134,9 +134,9 @@ fn dumbbell(rate: &str, links: &str, law: &str) -> String {
 fn what_cannot_be_together_is_refused() {
     let shared = dumbbell("\"20Mbps\"", "router = \"xcp\"\nshare = \"fifo\"\nqueue = \"codel\"", "xcp");
     let error = refused(&shared);
-    assert!(error.contains("queue of bottleneck: \"codel\" decides as packets leave"), "{error}");
+    assert!(error.contains("dumbbell.queue: \"codel\" decides as packets leave"), "{error}");
     let target = dumbbell("\"20Mbps\"", "queue = { kind = \"codel\", target = \"200ms\" }", "sack");
-    assert!(refused(&target).contains("queue of bottleneck: target: is 200ms"), "{}", refused(&target));
+    assert!(refused(&target).contains("dumbbell.queue.target: is 200ms"), "{}", refused(&target));
 }
 
 #[test]
@@ -163,9 +163,9 @@ fn codels_interval_follows_a_path_that_the_rfcs_does_not_fit() {
 fn a_capacity_that_nobody_knows() {
     let unknown = r#"{ steps = [["0s", "4Mbps"], ["5s", "2Mbps"]], known = false }"#;
     let xcp = refused(&dumbbell(unknown, "router = \"xcp\"", "xcp"));
-    assert!(xcp.contains("router of bottleneck: \"xcp\" needs the link's capacity"), "{xcp}");
+    assert!(xcp.contains("dumbbell.router: \"xcp\" needs the link's capacity"), "{xcp}");
     let rcp = refused(&dumbbell(unknown, "router = \"rcp\"", "rcp"));
-    assert!(rcp.contains("router of bottleneck: \"rcp\" needs the link's capacity"), "{rcp}");
+    assert!(rcp.contains("dumbbell.router: \"rcp\" needs the link's capacity"), "{rcp}");
     let works = r#"router = { law = "rcp", capacity = "unknown", growth = 0.5 }"#;
     let results = run(&dumbbell(unknown, works, "rcp"));
     let link = &results.summary.links["bottleneck"];

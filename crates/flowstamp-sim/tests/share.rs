@@ -172,7 +172,7 @@ fn what_is_asked_for_is_checked() {
         flowstamp_sim::Simulation::new(&loaded, None).expect_err("refused").to_string()
     };
     let without = refused("router = \"rcp\"\n        share", "share");
-    assert!(without.contains("share of a") && without.contains("router law"), "{without}");
+    assert!(without.contains("graph.links[0].share: ") && without.contains("router law"), "{without}");
     let theta = refused("share = \"wfq\"", "share = { scheduler = \"wfq\", theta = \"150%\" }");
     assert!(theta.contains("theta"), "{theta}");
     let order = refused("share = \"wfq\"", "share = { scheduler = \"drr\", max_interval = \"1ms\" }");

@@ -294,9 +294,7 @@ impl Builder<'_> {
             warnings.time_constants(plan, rtts, longest, &mut network.assumed);
             warnings.longest_rtt(plan, longest, &mut network.assumed);
             // Assumed values must be consistent with given ones.
-            plan.queue
-                .check()
-                .map_err(|(k, m)| ScenarioError::new(format!("queue of {}: {k}", plan.name), m))?;
+            plan.queue.check().map_err(|(k, m)| ScenarioError::new(plan.key(&format!("queue.{k}")), m))?;
         }
         for ((kind, message), links) in warnings.0 {
             network.warnings.push(format!("{kind} of {}: {message}", links.join(" and ")));

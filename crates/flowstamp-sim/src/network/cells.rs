@@ -152,8 +152,10 @@ impl Builder<'_> {
         let router = station.and_then(|s| s.router.clone()).unwrap_or_else(|| cell.router.clone());
         let queue = station.and_then(|s| s.queue.clone()).unwrap_or_else(|| cell.queue.clone());
         let share = ShareSpec::default();
+        let laws = station.is_some_and(|s| s.router.is_some() || s.queue.is_some());
         Ok(self.add_link(LinkPlan {
             name,
+            table: if laws { key.to_owned() } else { format!("wireless.{}", cell.name) },
             capacity: Capacity::Constant(cell.told.unwrap_or(nominal)),
             told: cell.told.is_some(),
             delay: Time::ZERO,

@@ -67,13 +67,14 @@ fn one_topology(s: &Scenario) -> Result<()> {
 
 /// Checks a link's laws, alone and together.
 pub(super) fn link(plan: &LinkPlan, packet: Bytes) -> Result<()> {
-    let at = |kind: &str, k: &str| format!("{kind} of {}: {k}", plan.name);
+    let at = |kind: &str, k: &str| plan.key(&format!("{kind}.{k}"));
     plan.router.check().map_err(|(k, m)| ScenarioError::new(at("router", k), m))?;
     plan.queue.check().map_err(|(k, m)| ScenarioError::new(at("queue", k), m))?;
     plan.share.check().map_err(|(k, m)| ScenarioError::new(at("share", k), m))?;
     if let Some(impairments) = &plan.impairments {
         of_full(format!("impairments of {}", plan.name), "impairments")?;
-        impairments.check_on(plan.delay).map_err(|(k, m)| ScenarioError::new(at("impairments", &k), m))?;
+        let at = |k: &str| format!("impairments of {}: {k}", plan.name);
+        impairments.check_on(plan.delay).map_err(|(k, m)| ScenarioError::new(at(&k), m))?;
     }
     unknown_capacity(plan)?;
     queue(plan, packet)?;
@@ -99,11 +100,11 @@ fn unknown_capacity(plan: &LinkPlan) -> Result<()> {
                 "\"{law}\" needs the link's capacity, which rate.known = false keeps from it; leave out known"
             )
         };
-        return error(format!("router of {}", plan.name), message);
+        return error(plan.key("router"), message);
     }
     if plan.share.params().is_some() {
         return error(
-            format!("share of {}", plan.name),
+            plan.key("share"),
             "divides the link's capacity, which rate.known = false keeps from it; leave out one of them",
         );
     }
@@ -113,7 +114,7 @@ fn unknown_capacity(plan: &LinkPlan) -> Result<()> {
 /// Checks that a link supports its queue law.
 fn queue(plan: &LinkPlan, packet: Bytes) -> Result<()> {
     let queue = plan.queue.name();
-    let refused = |message: String| error(format!("queue of {}", plan.name), message);
+    let refused = |message: String| error(plan.key("queue"), message);
     let shares = plan.share.params().is_some();
     if let Some(why) = plan.queue.is_alone() {
         let acks =
@@ -145,7 +146,7 @@ fn queue(plan: &LinkPlan, packet: Bytes) -> Result<()> {
     }
     match plan.queue.smallest_bucket() {
         Some((key, most)) if most < packet => error(
-            format!("queue of {}: {key}", plan.name),
+            plan.key(&format!("queue.{key}")),
             format!("is {most}, and no packet of {packet} would pass; give {packet} or more"),
         ),
         _ => Ok(()),
@@ -160,7 +161,7 @@ fn has_one_queue(plan: &LinkPlan) -> bool {
 /// Checks a queue law against the link's share and priority.
 fn queue_beside_others(plan: &LinkPlan) -> Result<()> {
     let queue = plan.queue.name();
-    let refused = |message: String| error(format!("queue of {}", plan.name), message);
+    let refused = |message: String| error(plan.key("queue"), message);
     let shares = plan.share.params().is_some();
     if has_one_queue(plan) && plan.queue.needs_events() {
         let share = plan.share.name();
@@ -180,21 +181,21 @@ fn queue_beside_others(plan: &LinkPlan) -> Result<()> {
 /// Checks that a link supports its share.
 fn share(plan: &LinkPlan) -> Result<()> {
     let Some(params) = plan.share.params() else { return Ok(()) };
-    let key = format!("share of {}", plan.name);
+    let key = plan.key("share");
     if matches!(plan.router, RouterSpec::None(_)) {
         return error(key, "is for a link with a router law; give router, or leave out share");
     }
     if has_one_queue(plan) && params.own_droptail {
         let share = plan.share.name();
         return error(
-            format!("{key}: own_droptail"),
+            format!("{key}.own_droptail"),
             format!("is true, but share = \"{share}\" has one queue for all; give \"wfq\" or \"drr\""),
         );
     }
     if params.weights == Weights::Windows && plan.router.traits().by_windows.is_none() {
         let law = plan.router.name();
         return error(
-            format!("{key}: weights"),
+            format!("{key}.weights"),
             format!("is \"windows\", but \"{law}\" does not know its flows' mean window; give \"flows\""),
         );
     }
@@ -206,14 +207,14 @@ fn share(plan: &LinkPlan) -> Result<()> {
 pub(super) fn schedulers(links: &[LinkPlan]) -> Result<()> {
     if let Some(plan) = links.iter().find(|l| l.share.params().is_some() && l.priority != Priority::None) {
         return error(
-            format!("priority of {}", plan.name),
+            plan.key("priority"),
             "cannot be together with share: a link has one scheduler; leave out one of them",
         );
     }
     let soft = |l: &&LinkPlan| matches!(l.share, ShareSpec::Fifo(_)) && l.medium.is_shared();
     if let Some(plan) = links.iter().find(soft) {
         return error(
-            format!("share of {}", plan.name),
+            plan.key("share"),
             "is \"fifo\" on a shared medium, where departures are not known on arrival; give \"wfq\" or \"drr\"",
         );
     }
@@ -221,7 +222,7 @@ pub(super) fn schedulers(links: &[LinkPlan]) -> Result<()> {
     if let Some(plan) = links.iter().find(untested) {
         let law = plan.router.name();
         return error(
-            format!("police of {}", plan.name),
+            plan.key("police"),
             format!(
                 "\"{law}\" gives flows no individual feedback to test; use a router of xcp or rcp, or leave police out"
             ),

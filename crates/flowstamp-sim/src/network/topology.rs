@@ -51,6 +51,7 @@ impl Builder<'_> {
             let police = police("dumbbell.police", d.police, self.mean_rate(&capacity))?;
             let link = self.add_link(LinkPlan {
                 name: name.to_owned(),
+                table: "dumbbell".to_owned(),
                 capacity,
                 told,
                 delay,
@@ -95,6 +96,7 @@ impl Builder<'_> {
             for (suffix, from, to) in [("", a, b), (".reverse", b, a)] {
                 let link = self.add_link(LinkPlan {
                     name: format!("link{}{suffix}", i + 1),
+                    table: "parking_lot".to_owned(),
                     capacity: Capacity::Constant(*rate),
                     told: true,
                     delay: p.delay,
@@ -152,6 +154,7 @@ impl Builder<'_> {
                 }
                 let link = self.add_link(LinkPlan {
                     name,
+                    table: key.clone(),
                     capacity: capacity.clone(),
                     told: l.rate.known(),
                     delay: l.delay,

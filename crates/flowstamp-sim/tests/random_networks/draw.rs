@@ -134,7 +134,7 @@ fn mend(registry: &Registry, tree: &mut Table) {
     for _ in 0..8 {
         let text = toml::to_string(tree).unwrap_or_default();
         let Err(error) = load(&text, Format::Toml, "random.toml", &[], &super::folder()) else { return };
-        // "flows.g0.law.price", "queue of l1: max_p", "share of l1".
+        // "flows.g0.law.price", "dumbbell.queue.max_p", "impairments of l1: loss".
         let key = error.key.rsplit(": ").next().unwrap_or_default();
         let key = key.split(" of ").next().unwrap_or_default();
         let key = key.rsplit('.').next().unwrap_or_default();
