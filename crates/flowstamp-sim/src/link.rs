@@ -117,6 +117,12 @@ macro_rules! each {
 }
 
 impl Port {
+    /// A port with one queue for each class.
+    #[must_use]
+    pub fn served(port: Served) -> Self {
+        Self::Served(Box::new(port))
+    }
+
     /// Laws and statistics.
     #[must_use]
     pub fn laws(&self) -> &Laws {

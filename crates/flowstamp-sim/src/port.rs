@@ -43,20 +43,19 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     let in_order = !(plan.governed || plan.medium.is_shared() || plan.queue.needs_events());
     if plan.priority == Priority::Labels {
         let labels: Vec<u8> = scenario.flows.iter().map(|group| group.label).collect();
-        return Port::Served(Box::new(
-            served(laws, Classifier::Labels(Ranks::new(&labels)), in_turn, None).apart(),
-        ));
+        let port = served(laws, Classifier::Labels(Ranks::new(&labels)), in_turn, None);
+        return Port::served(port.apart());
     }
     if plan.priority == Priority::Acks {
         return if in_order {
             Port::Ranked(Ranked::new(laws))
         } else {
-            Port::Served(Box::new(served(laws, Classifier::Acks, in_turn, None)))
+            Port::served(served(laws, Classifier::Acks, in_turn, None))
         };
     }
     if let Some(weights) = plan.queue.two_queues() {
         let scheduler = Scheduler::Wfq(share::wfq::Wfq::new(weights.len()));
-        return Port::Served(Box::new(served(laws, Classifier::L4s, scheduler, None).weighing(weights)));
+        return Port::served(served(laws, Classifier::L4s, scheduler, None).weighing(weights));
     }
     match (split, plan.share.build(Classifier::Protocol.classes())) {
         (None, _) if in_order => Port::Fifo(Fifo::new(laws, Alone)),
@@ -64,17 +63,13 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
             let port = served(laws, Classifier::None, in_turn, None);
             let port = if plan.queue.drops_head() { port.dropping_head() } else { port };
             let shaper = plan.queue.shaper().map(|shaper| shaper.buckets(scenario.packet));
-            Port::Served(Box::new(if let Some(buckets) = shaper { port.shaped(buckets) } else { port }))
+            Port::served(if let Some(buckets) = shaper { port.shaped(buckets) } else { port })
         }
         (Some(split), None) => Port::Soft(Box::new(Fifo::new(laws, Soft::new(split)))),
         (Some(split), Some(scheduler)) => {
             let port = served(laws, Classifier::Protocol, scheduler, Some(split));
             let own_droptail = plan.share.params().is_some_and(|params| params.own_droptail);
-            Port::Served(Box::new(if own_droptail {
-                port.with_first(QueueSpec::default().build(&view))
-            } else {
-                port
-            }))
+            Port::served(if own_droptail { port.with_first(QueueSpec::default().build(&view)) } else { port })
         }
     }
 }

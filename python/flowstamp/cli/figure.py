@@ -18,6 +18,27 @@ def _figure_ids(incomplete: str) -> list[str]:
     return [word for word in ("list", "scores", "all", *available()) if word.startswith(incomplete)]
 
 
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        metavar="N",
+        min=1,
+        max=20,
+        help="Run seeds 1 to N, and report means, bands, and for how many seeds a claim holds.",
+    ),
+]
+ExperimentSets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="[RUN.]KEY=VALUE",
+        help="Experiment: override a key in all runs, or in the run that is named first. Results go to experiment/ "
+        "in the folder.",
+    ),
+]
+
+
 def figure(
     ids: Annotated[
         list[str],
@@ -33,25 +54,8 @@ def figure(
         bool, typer.Option("--accept", help="Run seeds 1 to 5 and write the results to figures/expected.json.")
     ] = False,
     seed: Seed = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            "--seeds",
-            metavar="N",
-            min=1,
-            max=20,
-            help="Run seeds 1 to N, and report means, bands, and for how many seeds a claim holds.",
-        ),
-    ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="[RUN.]KEY=VALUE",
-            help="Experiment: override a key in all runs, or in the run that is named first. Results go to experiment/ "
-            "in the folder.",
-        ),
-    ] = None,
+    seeds: Seeds = None,
+    sets: ExperimentSets = None,
     executor: Executor = "threads",
     out: OutHere = Path("out/figures"),
     fresh: Fresh = False,

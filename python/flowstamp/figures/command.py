@@ -112,17 +112,21 @@ def cli_figure(
             if not json:
                 _print(console, outcome)
             _warn(messages, outcome, known)
-    document = {"figures": [o.as_json() for o in outcomes]}
-    text = json_module.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    _write(console, outcomes, out, json=json)
+    if not json and len(figures) == len(runner.files):
+        _scores(json, directory)
+    failed = any(v.status == "fails" for o in outcomes for v in o.verdicts)
+    return 1 if failed or (any(o.changes for o in outcomes) and not accept) else 0
+
+
+def _write(console: Console, outcomes: list[Outcome], out: Path, *, json: bool) -> None:
+    """Writes all outcomes to `results.json`, and prints them or their counts."""
+    text = json_module.dumps({"figures": [o.as_json() for o in outcomes]}, indent=2, ensure_ascii=False) + "\n"
     write_whole(out / "results.json", text)
     if json:
         sys.stdout.write(text)
     else:
         _print_total(console, outcomes, out)
-        if len(figures) == len(runner.files):
-            _scores(json, directory)
-    failed = any(v.status == "fails" for o in outcomes for v in o.verdicts)
-    return 1 if failed or (any(o.changes for o in outcomes) and not accept) else 0
 
 
 def _check(seed: int | None, seeds: int | None, sets: Sets, *, accept: bool) -> None:
