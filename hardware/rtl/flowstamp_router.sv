@@ -13,7 +13,7 @@ module flowstamp_router #(
     parameter LAW = 1,           // 1 RCP, 2 XCP, 3 VCP
     parameter DATA_WIDTH = 64,   // 64, 256 or 512
     parameter CLOCK_MHZ = 125,
-    parameter DEPTH = 64         // words held; more than the headers and the parser's stages
+    parameter DEPTH = 128        // words held; more than the headers and the parser's stages
 ) (
     input  logic                    clk,
     input  logic                    rst,
@@ -51,7 +51,7 @@ module flowstamp_router #(
   localparam [7:0] SHIM = LAW == `FS_RCP ? 8'd254 : LAW == `FS_XCP ? 8'd253 : 8'd0;
   localparam SHIM_BYTES = LAW == `FS_RCP ? 12 : LAW == `FS_XCP ? 20 : 8;
   localparam [15:0] IDENTIFIER = LAW == `FS_RCP ? "RC" : LAW == `FS_VCP ? "VC" : 16'd0;
-  localparam EDIT_BITS = LAW == `FS_VCP ? 108 : 66;
+  localparam EDIT_BITS = LAW == `FS_VCP ? 111 : 68;
 
   // ---- bytes of a word, from the enables of a run that begins at the first byte
   logic [LOG:0] s_count, m_count;
@@ -64,7 +64,7 @@ module flowstamp_router #(
   // ---- parse
   logic found_valid, found_ours, found_shim, found_ip, found_v6, end_valid;
   logic [8*SHIM_BYTES-1:0] found_bytes;
-  logic [7:0] found_at, found_ip_at, found_l4_at;
+  logic [8:0] found_at, found_ip_at, found_l4_at;
   logic [15:0] found_head, found_ip_checksum, found_ip_bytes, found_l4_checksum, end_bytes;
 
   fs_parse #(
@@ -84,7 +84,7 @@ module flowstamp_router #(
   logic [15:0] head_is;
   logic [7:0] wr_at, rd_at;
   logic [2:0] overflow;
-  localparam LATENCY = LAW == `FS_XCP ? 4 : 1;
+  localparam LATENCY = LAW == `FS_XCP ? 10 : LAW == `FS_RCP ? 2 : 1;
 
   generate
     if (LAW == `FS_RCP) begin : g_rcp
@@ -100,7 +100,7 @@ module flowstamp_router #(
       fs_xcp law (
           .clk(clk), .rst(rst), .end_valid(end_valid), .end_bytes(end_bytes),
           .found(found_valid && found_ours && standard), .bytes(found_bytes),
-          .frame_bytes(found_ip_bytes + {8'd0, found_ip_at}), .write(write), .was(was), .is(is),
+          .frame_bytes(found_ip_bytes + {7'd0, found_ip_at}), .write(write), .was(was), .is(is),
           .queue_bytes(queue_bytes), .snapshot(snapshot), .commit(commit), .wr(wr), .wr_at(wr_at), .wr_data(wr_data),
           .rd_at(rd_at), .rd_data(law_data), .input_bytes(input_bytes), .overflow(overflow)
       );
@@ -120,8 +120,8 @@ module flowstamp_router #(
   endgenerate
 
   // ---- what the law does not change goes along for its LATENCY
-  localparam ALONG = 75;
-  wire [7:0] stamp_at = found_at + (LAW == `FS_XCP ? 8'd16 : 8'd0);
+  localparam ALONG = 78;
+  wire [8:0] stamp_at = found_at + (LAW == `FS_XCP ? 9'd16 : 9'd0);
   logic [ALONG-1:0] along[LATENCY];
   always_ff @(posedge clk) begin
     along[0] <= {
@@ -134,11 +134,11 @@ module flowstamp_router #(
 
   // ---- edits
   logic edit_valid;
-  logic [107:0] edit;
+  logic [110:0] edit;
   fs_mend mend (
-      .clk(clk), .rst(rst), .in_valid(now[74]), .write_stamp(write), .in_tcp(!now[73]), .write_head(write_head),
-      .v6(now[72]), .stamp_at(now[71:64]), .stamp_was(was), .stamp_is(is), .l4_at(now[63:56]),
-      .l4_checksum(now[55:40]), .ip_at(now[39:32]), .head_was(now[31:16]), .head_is(head_is),
+      .clk(clk), .rst(rst), .in_valid(now[77]), .write_stamp(write), .in_tcp(!now[76]), .write_head(write_head),
+      .v6(now[75]), .stamp_at(now[74:66]), .stamp_was(was), .stamp_is(is), .l4_at(now[65:57]),
+      .l4_checksum(now[56:41]), .ip_at(now[40:32]), .head_was(now[31:16]), .head_is(head_is),
       .ip_checksum(now[15:0]), .out_valid(edit_valid), .out_edit(edit)
   );
 

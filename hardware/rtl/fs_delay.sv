@@ -2,13 +2,13 @@
 `include "fs_fields.svh"
 // Holds words until their frame's edit is known, then sends them with the edit's bytes written in.
 //
-// A checksum stands before the option that it covers, so a frame waits until its headers have been read: at most
-// FS_HEADER_BYTES and the parser's stages, whatever the frame's length. DEPTH words is more than that, so a full buffer
+// A checksum stands before the option that it covers, so a frame waits until its headers have been read: at most FS_FAR
+// bytes and the parser's stages, whatever the frame's length. DEPTH words is more than that, so a full buffer
 // always has a frame that may leave. Edits come in the order of frames, at most one per word held, so their queue is as deep.
 module fs_delay #(
     parameter DATA_WIDTH = 64,
-    parameter DEPTH = 64,
-    parameter EDIT_BITS = 108,
+    parameter DEPTH = 128,
+    parameter EDIT_BITS = 111,
     localparam BYTES = DATA_WIDTH / 8,
     localparam LOG = $clog2(BYTES),
     localparam ROW = $clog2(DEPTH)
@@ -34,13 +34,13 @@ module fs_delay #(
   logic [ROW:0] word_in, word_out, edit_in, edit_out;
   wire push = in_valid && in_ready;
   assign in_ready = word_in - word_out != (ROW + 1)'(DEPTH);
-  // A word leaves the buffers for `word`, is written to, and goes on to the output.
-  logic read_valid, last;
+  // A word leaves the buffers for `word`, and goes through two more stages to the output. They move together.
+  logic read_valid;
   logic [DATA_WIDTH+LOG+1:0] word;
   logic [EDIT_BITS-1:0] word_edit;
-  wire may = word_in != word_out && edit_in != edit_out;
   wire go = !out_valid || out_ready;
-  wire pop = may && (!read_valid || go);
+  wire may = word_in != word_out && edit_in != edit_out;
+  wire pop = may && go;
   wire [DATA_WIDTH+LOG+1:0] head_word = words[word_out[ROW-1:0]];
   wire head_last = head_word[DATA_WIDTH+LOG+1];
 
@@ -60,63 +60,96 @@ module fs_delay #(
     end
   end
 
-  // ---- the edit's parts; a narrow edit has no IP part
-  wire [107:0] e = 108'(word_edit);
-  wire write_stamp = e[0];
-  wire write_tcp = e[1];
-  wire [31:0] stamp = e[33:2];
-  wire [7:0] stamp_at = e[41:34];
-  wire [15:0] tcp_checksum = e[57:42];
-  wire [7:0] tcp_at = e[65:58] + 8'd16;
-  wire write_head = EDIT_BITS > 66 && e[66];
-  wire write_ip = EDIT_BITS > 66 && e[67];
-  wire [15:0] head = e[83:68];
-  wire [15:0] ip_checksum = e[99:84];
-  wire [7:0] head_at = e[107:100];
-  wire [7:0] ip_at = head_at + 8'd10;
+  // ---- read: the position of the word in its frame
+  logic [8:0] base, base1;
+  logic valid1, valid2;
+  logic [DATA_WIDTH+LOG+1:0] word1, word2;
+  logic [EDIT_BITS-1:0] edit1;
 
-  // ---- write, and send
-  logic [7:0] base;
-  logic [DATA_WIDTH-1:0] mended;
-
-  // Whether the byte at this position is byte `lane` of the word that begins at `from`.
-  function automatic logic here(input logic [7:0] at, input logic [7:0] from, input int lane);
-    here = at[7:LOG] == from[7:LOG] && at[LOG-1:0] == LOG'(lane);
+  function automatic logic [8:0] following(input logic is_last, input logic [8:0] at);
+    following = is_last ? 9'd0 : at == `FS_FAR ? at : at + 9'(BYTES);
   endfunction
 
-  always_comb begin
-    mended = word[DATA_WIDTH-1:0];
-    for (int lane = 0; lane < BYTES; lane++) begin
-      for (int i = 0; i < 4; i++)
-        if (write_stamp && here(stamp_at + 8'(i), base, lane)) mended[8*lane+:8] = stamp[8*(3-i)+:8];
-      for (int i = 0; i < 2; i++) begin
-        if (write_tcp && here(tcp_at + 8'(i), base, lane)) mended[8*lane+:8] = tcp_checksum[8*(1-i)+:8];
-        if (write_head && here(head_at + 8'(i), base, lane)) mended[8*lane+:8] = head[8*(1-i)+:8];
-        if (write_ip && here(ip_at + 8'(i), base, lane)) mended[8*lane+:8] = ip_checksum[8*(1-i)+:8];
-      end
-    end
-  end
-
   always_ff @(posedge clk) begin
-    if (rst) begin
-      read_valid <= 0;
-      out_valid <= 0;
-      base <= 0;
-    end else begin
-      if (!read_valid || go) read_valid <= may;
-      if (go) out_valid <= read_valid;
-      if (read_valid && go) base <= last ? 8'd0 : base == `FS_FAR ? base : base + 8'(BYTES);
-    end
     if (pop) begin
       word <= head_word;
       word_edit <= edits[edit_out[ROW-1:0]];
     end
-    if (read_valid && go) begin
-      out_data <= mended;
-      {out_last, out_count} <= word[DATA_WIDTH+:LOG+2];
+    if (rst) begin
+      {read_valid, valid1, valid2, out_valid} <= 0;
+      base <= 0;
+    end else if (go) begin
+      {read_valid, valid1, valid2, out_valid} <= {may, read_valid, valid1, valid2};
+      if (read_valid) base <= following(word[DATA_WIDTH+LOG+1], base);
+    end
+    if (go) begin
+      word1 <= word;
+      edit1 <= word_edit;
+      base1 <= base;
     end
   end
-  assign last = word[DATA_WIDTH+LOG+1];
+
+  // ---- 1: the edit's parts, and which bytes of this word they are. A narrow edit has no IP part.
+  wire [110:0] e = 111'(edit1);
+  wire [31:0] stamp = e[33:2];
+  wire [8:0] stamp_at = e[42:34];
+  wire [8:0] head_at = e[110:102];
+  logic [BYTES-1:0] stamp_on, tcp_on, head_on, ip_on;
+  logic [31:0] stamp_is;  // turned so that each byte is in the place of its lane
+  logic [15:0] tcp_is, head_is, ip_is;
+
+  function automatic logic [BYTES-1:0] covered(
+      input logic write, input logic [8:0] at, input logic [8:0] from, input logic [2:0] size
+  );
+    logic first, second;
+    logic [LOG+1:0] low, high;
+    first = write && at[8:LOG] == from[8:LOG];
+    second = write && at[8:LOG] + 1'b1 == from[8:LOG];
+    low = {2'b0, at[LOG-1:0]};
+    high = low + (LOG + 2)'(size);
+    for (int lane = 0; lane < BYTES; lane++)
+      covered[lane] = (first && low <= (LOG + 2)'(lane) && high > (LOG + 2)'(lane)) ||
+          (second && high > (LOG + 2)'(lane + BYTES));
+  endfunction
+
+  // IP and TCP begin at even positions, so a field of two bytes lies in one word.
+  function automatic logic [8:0] even(input logic [8:0] at);
+    even = {at[8:1], 1'b0};
+  endfunction
+
+  function automatic logic [31:0] turned(input logic [31:0] value, input logic [1:0] lane);
+    logic [31:0] network;
+    logic [63:0] twice;
+    network = {value[7:0], value[15:8], value[23:16], value[31:24]};
+    twice = {network, network} << {lane, 3'd0};
+    turned = twice[63:32];
+  endfunction
+
+  always_ff @(posedge clk)
+    if (go) begin
+      word2 <= word1;
+      stamp_on <= covered(e[0], stamp_at, base1, 3'd4);
+      tcp_on <= covered(e[1], even(e[67:59]), base1, 3'd2);
+      head_on <= EDIT_BITS > 68 ? covered(e[68], even(head_at), base1, 3'd2) : '0;
+      ip_on <= EDIT_BITS > 68 ? covered(e[69], even(head_at + 9'd10), base1, 3'd2) : '0;
+      stamp_is <= turned(stamp, stamp_at[1:0]);
+      tcp_is <= {e[50:43], e[58:51]};
+      head_is <= {e[77:70], e[85:78]};
+      ip_is <= {e[93:86], e[101:94]};
+    end
+
+  // ---- 2: write
+  logic [DATA_WIDTH-1:0] mended;
+  always_comb begin
+    mended = word2[DATA_WIDTH-1:0];
+    for (int lane = 0; lane < BYTES; lane++) begin
+      if (stamp_on[lane]) mended[8*lane+:8] = stamp_is[8*(lane%4)+:8];
+      if (tcp_on[lane]) mended[8*lane+:8] = tcp_is[8*(lane%2)+:8];
+      if (head_on[lane]) mended[8*lane+:8] = head_is[8*(lane%2)+:8];
+      if (ip_on[lane]) mended[8*lane+:8] = ip_is[8*(lane%2)+:8];
+    end
+  end
+  always_ff @(posedge clk) if (go) {out_last, out_count, out_data} <= {word2[DATA_WIDTH+:LOG+2], mended};
 
 `ifdef FORMAL
 `include "fs_delay.svh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Constants that the modules share. Positions are bytes from the frame's first byte, eight bits wide.
+// Constants that the modules share. Positions are bytes from the frame's first byte, nine bits wide.
 `ifndef FS_FIELDS_SVH
 `define FS_FIELDS_SVH
 
@@ -10,8 +10,8 @@
 
 // No header that is read or written ends behind this byte: 14 + 2 tags of 4 + 60 of IPv4 + 60 of TCP = 142.
 `define FS_HEADER_BYTES 144
-// A word that begins here or later only passes. A multiple of the widest word.
-`define FS_FAR 8'd192
-
+// The same behind IPv6 extension headers, as FS_HEADERS_MAX in crates/flowstamp-linux/bpf/packet.h. A word that begins here
+// or later only passes. A multiple of the widest word.
+`define FS_FAR 9'd448
 
 `endif

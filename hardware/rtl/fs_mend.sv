@@ -12,17 +12,17 @@ module fs_mend (
     input  logic        in_tcp,        // the stamp enters TCP's checksum; a shim enters none
     input  logic        write_head,    // of IP: its bytes 0 and 1, where the ECN bits are
     input  logic        v6,            // which has no checksum
-    input  logic [7:0]  stamp_at,
+    input  logic [8:0]  stamp_at,
     input  logic [31:0] stamp_was,
     input  logic [31:0] stamp_is,
-    input  logic [7:0]  l4_at,
+    input  logic [8:0]  l4_at,
     input  logic [15:0] l4_checksum,
-    input  logic [7:0]  ip_at,
+    input  logic [8:0]  ip_at,
     input  logic [15:0] head_was,
     input  logic [15:0] head_is,
     input  logic [15:0] ip_checksum,
     output logic        out_valid,
-    output logic [107:0] out_edit
+    output logic [110:0] out_edit
 );
   wire odd = stamp_at[0] ^ l4_at[0];
   function automatic logic [31:0] halves(input logic [31:0] word, input logic swap);
@@ -37,7 +37,7 @@ module fs_mend (
   wire [31:0] was = halves(stamp_was, odd);
   wire [31:0] is = halves(stamp_is, odd);
   logic valid1, stamp1, tcp1, head1, v6_1;
-  logic [7:0] stamp_at1, l4_at1, ip_at1;
+  logic [8:0] stamp_at1, tcp_at1, ip_at1;
   logic [31:0] stamp_is1;
   logic [15:0] head_is1;
   logic [18:0] tcp_sum, ip_sum;
@@ -49,7 +49,7 @@ module fs_mend (
     head1 <= write_head;
     v6_1 <= v6;
     stamp_at1 <= stamp_at;
-    l4_at1 <= l4_at;
+    tcp_at1 <= l4_at + 9'd16;
     ip_at1 <= ip_at;
     stamp_is1 <= stamp_is;
     head_is1 <= head_is;
@@ -57,7 +57,8 @@ module fs_mend (
     ip_sum <= {3'd0, ~ip_checksum} + {3'd0, ~head_was} + {3'd0, head_is};
     out_valid <= valid1 & ~rst;
     out_edit <= {
-      ip_at1, ~fold(ip_sum), head_is1, head1 & ~v6_1, head1, l4_at1, ~fold(tcp_sum), stamp_at1, stamp_is1, stamp1 & tcp1, stamp1
+      ip_at1, ~fold(ip_sum), head_is1, head1 & ~v6_1, head1, tcp_at1, ~fold(tcp_sum), stamp_at1, stamp_is1,
+      stamp1 & tcp1, stamp1
     };
   end
 endmodule

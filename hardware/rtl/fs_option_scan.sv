@@ -9,10 +9,10 @@
 //   neither   the walk leaves the group, to `value` bytes behind its start
 //
 // Two neighbouring groups become one twice as long by one look-up per node, so log2(BYTES) levels lead through a whole word.
-// The levels are spread over STAGES registers. Nothing in them depends on the word before, so the chain limits no clock.
+// Each level has a register. Nothing in them depends on the word before, so the chain limits no clock.
 module fs_option_scan #(
     parameter DATA_WIDTH = 64,
-    parameter STAGES = 3,
+    parameter STAGES = 5,    // at least one more than there are levels
     parameter [15:0] IDENTIFIER = 16'h5243,
     localparam BYTES = DATA_WIDTH / 8,
     localparam LOG = $clog2(BYTES),
@@ -23,7 +23,6 @@ module fs_option_scan #(
     input  logic [23:0]           after,  // the three bytes that follow the word, the first in the low bits
     output logic [NODE*BYTES-1:0] nodes   // STAGES cycles later
 );
-  localparam LEVELS = (LOG + STAGES - 1) / STAGES;  // per stage, at most
   localparam [6:0] MOST = 40;  // bytes of options: a longer option leads out of them
 
   // ---- level 0: what begins at each byte
@@ -44,7 +43,9 @@ module fs_option_scan #(
   genvar i, k;
   generate
     for (i = 0; i < BYTES; i++) begin : g_leaf
-      assign level[0][NODE*i+:NODE] = leaf(long[8*i+:32]);
+      logic [NODE-1:0] held;
+      always_ff @(posedge clk) held <= leaf(long[8*i+:32]);
+      assign level[0][NODE*i+:NODE] = held;
     end
     // ---- level k to k + 1: groups of SIZE become groups of 2 SIZE
     for (k = 0; k < LOG; k++) begin : g_level
@@ -68,16 +69,12 @@ module fs_option_scan #(
           assign joined[NODE*i+:NODE] = {node[15:7], node[6:0] + 7'(SIZE)};
         end
       end
-      if ((k + 1) % LEVELS == 0 || k == LOG - 1) begin : g_register
-        logic [NODE*BYTES-1:0] held;
-        always_ff @(posedge clk) held <= joined;
-        assign level[k+1] = held;
-      end else begin : g_wire
-        assign level[k+1] = joined;
-      end
+      logic [NODE*BYTES-1:0] held;
+      always_ff @(posedge clk) held <= joined;
+      assign level[k+1] = held;
     end
     // ---- registers that are left over
-    localparam USED = (LOG + LEVELS - 1) / LEVELS;
+    localparam USED = LOG + 1;
     wire [NODE*BYTES-1:0] delayed[STAGES-USED+1];
     assign delayed[0] = level[LOG];
     for (i = USED; i < STAGES; i++) begin : g_delay

@@ -8,7 +8,7 @@ module fs_rcp (
     input  logic        found,
     input  logic        shim,
     input  logic [95:0] bytes,     // the header's, the first in the low bits
-    output logic        write,     // one cycle after `found`
+    output logic        write,     // two cycles after `found`
     output logic [31:0] was,
     output logic [31:0] is,
     input  logic        snapshot,
@@ -29,17 +29,28 @@ module fs_rcp (
   // In the shim a rate of zero asks for as much as there is (appendix F, line 22: "unspecified").
   wire [31:0] carried = shim && word == 0 ? 32'hffffffff : word;
 
+  // Units first, then the law: a stage each.
+  logic found1;
+  logic [26:0] rtt_us1;
+  logic [31:0] word1, carried1;
+  always_ff @(posedge clk) begin
+    found1 <= found & ~rst;
+    rtt_us1 <= shim ? ms_us : float_us;
+    word1 <= word;
+    carried1 <= carried;
+    was <= word1;
+  end
+
   logic [31:0] rate, live_input, live_sum, live_packets, sum_rtt_us, rtt_packets;
   logic [2:0] live_overflow;
 
   fs_rcp_packet law (
-      .clk(clk), .rst(rst), .clear(snapshot), .end_valid(end_valid), .end_bytes(end_bytes), .found(found),
-      .rtt_us(shim ? ms_us : float_us), .carried(carried), .rate(rate), .lower(write), .stamp(is),
+      .clk(clk), .rst(rst), .clear(snapshot), .end_valid(end_valid), .end_bytes(end_bytes), .found(found1),
+      .rtt_us(rtt_us1), .carried(carried1), .rate(rate), .lower(write), .stamp(is),
       .input_bytes(live_input), .sum_rtt_us(live_sum), .rtt_packets(live_packets), .overflow(live_overflow)
   );
 
   always_ff @(posedge clk) begin
-    was <= word;
     if (rst) begin
       // Above every request until the control path has set a rate.
       rate <= 32'hffffffff;

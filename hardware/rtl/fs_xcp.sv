@@ -18,7 +18,7 @@ module fs_xcp (
     input  logic         found,
     input  logic [159:0] bytes,
     input  logic [15:0]  frame_bytes,
-    output logic         write,        // four cycles later
+    output logic         write,        // ten cycles later
     output logic [31:0]  was,
     output logic [31:0]  is,
     input  logic [31:0]  queue_bytes,
@@ -39,72 +39,102 @@ module fs_xcp (
   endfunction
 
   // ---- 1: the fields. An RTT below 2^-20 s is none.
+  localparam PRODUCTS = 4, POOLS = 8, LAST = 9;  // stages whose registers hold the products, and what the pools gave
   wire [23:0] rtt24 = {bytes[71:64], bytes[79:72], bytes[87:80]};
-  logic found1, found2, found3;
   logic [31:0] x1;
   logic [23:0] rtt1;
-  logic [31:0] asked1, asked2, asked3;
   logic [15:0] bytes1;
   always_ff @(posedge clk) begin
-    found1 <= found & ~rst;
     x1 <= rtt24 == 0 ? 32'd0 : word(bytes[63:32]);
     rtt1 <= rtt24 > MAX_RTT ? MAX_RTT : rtt24;
-    asked1 <= word(bytes[159:128]);
     bytes1 <= frame_bytes;
   end
 
-  // ---- 2: the products
+  // ---- what goes along: found, and the feedback that the packet asks for
+  logic [LAST:1] found_in;
+  logic [31:0] asked[LAST+1];
+  assign asked[0] = word(bytes[159:128]);
+  always_ff @(posedge clk) begin
+    found_in <= rst ? '0 : {found_in[LAST-1:1], found};
+    for (int i = 1; i <= LAST; i++) asked[i] <= asked[i-1];
+  end
+
+  // ---- 2 to 4: the products
   logic [23:0] give_mantissa, take_mantissa;
   logic [6:0] give_shift, take_shift;
-  logic [55:0] x_rtt2, give2;
-  logic [39:0] take2;
-  logic [31:0] x2;
-  logic [15:0] bytes2;
-  logic [6:0] give_shift2, take_shift2;
-  always_ff @(posedge clk) begin
-    found2 <= found1 & ~rst;
-    x_rtt2 <= x1 * rtt1;
-    give2 <= x1 * give_mantissa;
-    take2 <= bytes1 * take_mantissa;
-    give_shift2 <= give_shift;
-    take_shift2 <= take_shift;
-    x2 <= x1;
-    bytes2 <= bytes1;
-    asked2 <= asked1;
-  end
+  logic [55:0] x_rtt4, give4, take4;
+  fs_multiply by_rtt (.clk(clk), .a(x1), .b(rtt1), .product(x_rtt4));
+  fs_multiply by_give (.clk(clk), .a(x1), .b(give_mantissa), .product(give4));
+  fs_multiply by_take (.clk(clk), .a({16'd0, bytes1}), .b(take_mantissa), .product(take4));
 
-  // ---- 3: to the pools' unit; more than 64 bits hold saturates
-  function automatic logic [63:0] amplified(input logic [55:0] product, input logic [6:0] shift);
+  localparam ALONG = 62;
+  logic [ALONG-1:0] along[PRODUCTS-1];
+  always_ff @(posedge clk) begin
+    along[0] <= {give_shift, take_shift, x1, bytes1};
+    for (int i = 1; i < PRODUCTS - 1; i++) along[i] <= along[i-1];
+  end
+  wire [6:0] give_shift4 = along[PRODUCTS-2][61:55];
+  wire [6:0] take_shift4 = along[PRODUCTS-2][54:48];
+  wire [31:0] x4 = along[PRODUCTS-2][47:16];
+  wire [15:0] bytes4 = along[PRODUCTS-2][15:0];
+
+  // ---- 5 and 6: to the pools' unit, first by sixteens; more than 64 bits hold saturates
+  function automatic logic [63:0] amplified(input logic [71:0] product, input logic [3:0] shift);
     logic [71:0] wide;
-    wide = {product, 16'd0} >> shift;
+    wide = product >> shift;
     amplified = |wide[71:64] ? ~64'd0 : wide[63:0];
   endfunction
-  logic [63:0] give3, take3;
-  logic with_x3;
+  logic [71:0] give5, take5;
+  logic [3:0] give_shift5, take_shift5;
+  logic [63:0] give6, take6;
+  logic with_x5, with_x6, with_x7, with_x8, with_x9;
   always_ff @(posedge clk) begin
-    found3 <= found2 & ~rst;
-    give3 <= amplified(give2, give_shift2);
-    take3 <= amplified({16'd0, take2}, take_shift2);
-    with_x3 <= x2 != 0;
-    asked3 <= asked2;
+    give5 <= {give4, 16'd0} >> {give_shift4[6:4], 4'd0};
+    take5 <= {take4, 16'd0} >> {take_shift4[6:4], 4'd0};
+    give_shift5 <= give_shift4[3:0];
+    take_shift5 <= take_shift4[3:0];
+    give6 <= amplified(give5, give_shift5);
+    take6 <= amplified(take5, take_shift5);
+    {with_x5, with_x6, with_x7, with_x8, with_x9} <= {x4 != 0, with_x5, with_x6, with_x7, with_x8};
   end
 
-  // ---- 4: the pools
-  logic [63:0] pool_pos, pool_neg, next_pos, next_neg;
-  wire [63:0] give = give3 < pool_pos ? give3 : pool_pos;
-  wire [63:0] take = take3 < pool_neg ? take3 : pool_neg;
-  wire [63:0] feedback = give - take;
-  wire [63:0] wish = {{16{asked3[31]}}, asked3, 16'd0};
-  wire allows = $signed(wish) >= $signed(feedback);
-  // An upstream router allows less: the rest is taken from others' share, and what is given comes from the positive pool.
-  wire [63:0] missing = give - wish;
-  wire [63:0] paid = missing < pool_neg ? missing : pool_neg;
-  wire [63:0] used = paid + wish;  // below zero if the packet loses more than the pool pays
-  wire [63:0] spent = used[63] ? 64'd0 : used < pool_pos ? used : pool_pos;
-  wire [31:0] granted = feedback[63:47] == 17'h1ffff || feedback[63:47] == 0 ? feedback[47:16] :
-      feedback[63] ? 32'h80000000 : 32'h7fffffff;
+  // ---- 7: what can be known before the pools are
+  function automatic logic signed [65:0] wide(input logic [63:0] amount);
+    wide = $signed({2'b00, amount});
+  endfunction
+  wire signed [65:0] wish6 = $signed({{18{asked[6][31]}}, asked[6], 16'd0});
+  wire signed [65:0] slack6 = wide(take6) + wish6 - wide(give6);
+  logic signed [65:0] wish, over, asks;
+  logic [63:0] wants_give, wants_take;
+  logic allows_whole;
+  always_ff @(posedge clk) begin
+    wish <= wish6;
+    over <= wide(give6) - wish6;
+    asks <= wide(take6) + wish6;
+    wants_give <= give6;
+    wants_take <= take6;
+    allows_whole <= !slack6[65];
+  end
 
-  logic staged_valid;
+  // ---- 8: the pools, for a packet per cycle. All differences that may count are taken at once, and their signs choose.
+  //   give = min(wants_give, pos)   take = min(wants_take, neg)     allows if wish >= give - take
+  // An upstream router allows less: the rest is taken from others' share, and what is given comes from the positive pool.
+  //   paid = min(give - wish, neg)  pos -= max(paid + wish, 0)      neg -= paid
+  logic [63:0] pool_pos, pool_neg, next_pos, next_neg;
+  wire signed [65:0] pos_left = wide(pool_pos) - wide(wants_give);
+  wire signed [65:0] neg_left = wide(pool_neg) - wide(wants_take);
+  wire signed [65:0] neg_over = wide(pool_neg) - over;               // neg - (wants_give - wish)
+  wire signed [65:0] asks_left = asks - wide(pool_pos);
+  wire signed [65:0] balance = wide(pool_neg) + wish - wide(pool_pos);
+  wire signed [65:0] unpaid = wide(pool_pos) - wide(pool_neg) - wish;
+  wire signed [65:0] used = wide(pool_neg) + wish;
+  wire give_all = !pos_left[65];
+  wire take_all = !neg_left[65];
+  wire covers = give_all ? !neg_over[65] : !balance[65];              // paid = give - wish, so pos -= give
+  wire allows = take_all ? (give_all ? allows_whole : !asks_left[65]) : covers;
+
+  // What is committed replaces the pools before the first packet that has the new gains.
+  logic [POOLS-3:0] committed;
   logic [63:0] staged_pos, staged_neg;
   logic [23:0] staged_give_mantissa, staged_take_mantissa;
   logic [6:0] staged_give_shift, staged_take_shift;
@@ -112,22 +142,36 @@ module fs_xcp (
   always_comb begin
     next_pos = pool_pos;
     next_neg = pool_neg;
-    if (found3 && with_x3) begin
-      next_pos = pool_pos - (allows ? give : spent);
-      next_neg = pool_neg - (allows ? take : paid);
+    if (found_in[7] && with_x7) begin
+      if (allows || covers) next_pos = give_all ? pos_left[63:0] : 64'd0;
+      else if (!used[65]) next_pos = unpaid[63:0];
+      if (allows) next_neg = take_all ? neg_left[63:0] : 64'd0;
+      else if (covers) next_neg = give_all ? neg_over[63:0] : balance[63:0];
+      else next_neg = 0;
     end
-    if (staged_valid) begin
+    if (committed[POOLS-3]) begin
       next_pos = staged_pos;
       next_neg = staged_neg;
     end
   end
 
+  // ---- 9 and 10: the feedback. Without X a packet may only keep what it loses.
+  logic [63:0] give8, take8;
+  logic signed [65:0] feedback;
+  logic allows8, allows9;
+  wire [31:0] granted = feedback[65:47] == '1 || feedback[65:47] == 0 ? feedback[47:16] :
+      feedback[65] ? 32'h80000000 : 32'h7fffffff;
+
   always_ff @(posedge clk) begin
-    was <= asked3;
-    is <= with_x3 ? granted : 32'd0;
-    // Without X a packet may only keep what it loses.
-    write <= found3 & ~rst & (with_x3 ? allows && granted != asked3 : !asked3[31] && asked3 != 0);
-    staged_valid <= commit & ~rst;
+    give8 <= give_all ? wants_give : pool_pos;
+    take8 <= take_all ? wants_take : pool_neg;
+    allows8 <= allows;
+    feedback <= wide(give8) - wide(take8);
+    allows9 <= allows8;
+    was <= asked[LAST];
+    is <= with_x9 ? granted : 32'd0;
+    write <= found_in[LAST] & ~rst & (with_x9 ? allows9 && granted != asked[LAST] : !asked[LAST][31] && asked[LAST] != 0);
+    committed <= rst ? '0 : {committed[POOLS-4:0], commit};
     if (rst) begin
       {pool_pos, pool_neg, give_mantissa, take_mantissa, give_shift, take_shift} <= 0;
     end else begin
@@ -154,11 +198,11 @@ module fs_xcp (
   logic [31:0] live_input, live_x_bytes, x_bytes, live_queue, least_queue;
   logic [63:0] live_x, live_x_rtt, sum_x, sum_x_rtt;
   logic [2:0] live_overflow;
-  wire counts = found2 && x2 != 0;
+  wire counts = found_in[PRODUCTS] && x4 != 0;
   wire [32:0] more_input = {1'b0, snapshot ? 32'd0 : live_input} + (end_valid ? {17'd0, end_bytes} : 33'd0);
-  wire [32:0] more_x_bytes = {1'b0, snapshot ? 32'd0 : live_x_bytes} + (counts ? {17'd0, bytes2} : 33'd0);
-  wire [64:0] more_x = {1'b0, snapshot ? 64'd0 : live_x} + (counts ? {33'd0, x2} : 65'd0);
-  wire [64:0] more_x_rtt = {1'b0, snapshot ? 64'd0 : live_x_rtt} + (counts ? {9'd0, x_rtt2} : 65'd0);
+  wire [32:0] more_x_bytes = {1'b0, snapshot ? 32'd0 : live_x_bytes} + (counts ? {17'd0, bytes4} : 33'd0);
+  wire [64:0] more_x = {1'b0, snapshot ? 64'd0 : live_x} + (counts ? {33'd0, x4} : 65'd0);
+  wire [64:0] more_x_rtt = {1'b0, snapshot ? 64'd0 : live_x_rtt} + (counts ? {9'd0, x_rtt4} : 65'd0);
 
   always_ff @(posedge clk) begin
     if (rst) begin

@@ -239,9 +239,10 @@ impl Registers for Port {
             }
         }
         self.pins.write = 0;
-        // It is in effect two cycles later.
-        self.cycle();
-        self.cycle();
+        // It is in effect at most eight cycles later: XCP's pools change when the first packet with the new gains reaches them.
+        for _ in 0..8 {
+            self.cycle();
+        }
     }
 }
 

@@ -186,13 +186,13 @@ fn a_snapshot_neither_loses_nor_repeats() {
             let _ = kernel.packet(law, frame);
             port.send(frame.clone());
         }
-        let (mut input, mut packets, mut x_bytes, mut slots) = (0, 0, 0, 0);
-        while slots < 5 || port.queued() > 0 {
+        let (mut input, mut packets, mut x_bytes, mut is_last) = (0, 0, 0, false);
+        while !is_last {
             for _ in 0..random.below(500) {
                 port.cycle();
             }
-            slots += 1;
-            if port.queued() == 0 {
+            is_last = port.queued() == 0;
+            if is_last {
                 port.drain(sent.len());
             }
             port.write(at::CONTROL, SNAPSHOT);
@@ -228,7 +228,7 @@ fn a_word_passes_in_every_cycle() {
         let waits = after - before - words;
         println!("{law:?} {width}: {words} words in {} cycles, {refused} refused", after - before);
         assert_eq!(refused, 0);
-        // Only the last frame's way through the router.
-        assert!(waits < 64, "{waits} cycles more than words");
+        // Only the last frame's way through the router: 448 bytes of headers at most, the stages, and what `drain` adds.
+        assert!(waits < 56 + 30 + 16, "{waits} cycles more than words");
     }
 }

@@ -62,17 +62,48 @@ fn wrap(random: &mut Random, mut frame: Vec<u8>) -> Vec<u8> {
             frame[ETHERNET_LEN + 2..ETHERNET_LEN + 4].copy_from_slice(&total.to_be_bytes());
         }
         2 => {
-            let payload = (frame.len() - ETHERNET_LEN - 20) as u16;
+            let (next, chain) = extensions(random, frame[ETHERNET_LEN + 9]);
+            let payload = (frame.len() - ETHERNET_LEN - 20 + chain.len()) as u16;
             let mut head = vec![0x60, random.below(256) as u8, 0xab, 0xcd];
             head.extend(payload.to_be_bytes());
-            head.extend([frame[ETHERNET_LEN + 9], 64]);
+            head.extend([next, 64]);
             head.extend([0xfd; 32]);
+            head.extend(chain);
             frame.splice(ETHERNET_LEN..ETHERNET_LEN + 20, head).for_each(drop);
             frame[12..14].copy_from_slice(&[0x86, 0xdd]);
         }
         _ => {}
     }
     frame
+}
+
+/// A chain of IPv6 extension headers before `protocol`: the first one's number, and their bytes. Some are one header too
+/// many, some too long, and some fragments are not the first.
+fn extensions(random: &mut Random, protocol: u8) -> (u8, Vec<u8>) {
+    let (mut next, mut chain) = (protocol, vec![]);
+    for _ in 0..[0, 0, 1, 2, 4, 6, 7][random.below(7)] {
+        let number = [0, 43, 44, 60][random.below(4)];
+        let most = [1, 2, 6, 24][random.below(4)];
+        let length = if number == 44 { 0 } else { random.below(most) };
+        let mut header = vec![0; 8 + 8 * length];
+        header[0] = next;
+        // A fragment header has no length, and its second byte no meaning.
+        header[1] = if number == 44 { random.below(2) as u8 } else { length as u8 };
+        header[3] = if random.below(8) == 0 { 8 } else { random.below(8) as u8 };
+        chain.splice(0..0, header).for_each(drop);
+        next = number;
+    }
+    (next, chain)
+}
+
+/// The same packet in IPv6 with such headers.
+fn extend(random: &mut Random, frame: &mut Vec<u8>) {
+    let at = ETHERNET_LEN + 40;
+    let (next, chain) = extensions(random, frame[ETHERNET_LEN + 6]);
+    let payload = (frame.len() - at + chain.len()) as u16;
+    frame[ETHERNET_LEN + 4..ETHERNET_LEN + 6].copy_from_slice(&payload.to_be_bytes());
+    frame[ETHERNET_LEN + 6] = next;
+    frame.splice(at..at, chain).for_each(drop);
 }
 
 /// Numbers that headers have, and lengths that just fit or do not.
@@ -100,7 +131,11 @@ pub fn any(random: &mut Random, law: Law) -> Vec<u8> {
             packet.options.truncate(40);
             let most = if random.below(4) == 0 { 1400 } else { 60 };
             packet.payload = random.below(most);
-            packet.frame(true).bytes
+            let mut frame = packet.frame(true).bytes;
+            if packet.extensions.as_deref() == Some(&[]) && packet.tags.is_empty() {
+                extend(random, &mut frame);
+            }
+            frame
         }
     };
     if random.below(2) == 0 {

@@ -143,12 +143,23 @@ fn ip(frame: &[u8]) -> Option<Ip> {
         0x86dd => {
             let payload = u16_at(frame, at + 4)?;
             frame.get(at + 39)?;
-            let protocol = frame[at + 6];
+            let (protocol, l4) = transport(frame, frame[at + 6], at + 40);
             let bytes = if payload == 0 { 0 } else { (payload + 40) & 0xffff };
-            (first >> 4 == 6).then_some(Ip { at, v6: true, l4: at + 40, protocol, bytes })
+            (first >> 4 == 6).then_some(Ip { at, v6: true, l4, protocol, bytes })
         }
         _ => None,
     }
+}
+
+/// The protocol behind at most six IPv6 extension headers, and where it begins; 59 stands for none.
+fn transport(frame: &[u8], mut next: u8, mut at: usize) -> (u8, usize) {
+    for headers in 0.. {
+        let Some(header) = frame.get(at..at + 4).filter(|_| [0, 43, 44, 60].contains(&next)) else { break };
+        let is_later = next == 44 && (header[2] != 0 || header[3] >= 8);
+        at += if next == 44 { 8 } else { 8 * (usize::from(header[1]) + 1) };
+        next = if is_later || headers == 6 || at > 368 { 59 } else { header[0] };
+    }
+    (next, at)
 }
 
 impl Kernel {
@@ -157,9 +168,7 @@ impl Kernel {
         let mut out = Expected { bytes: frame.to_vec(), checksums: vec![] };
         fs_host_rcp_input(&mut self.rcp, frame.len() as u64);
         let Some(ip) = ip(frame) else { return out };
-        // Behind an IPv6 extension header the hardware finds nothing.
-        let place =
-            finder::find(frame, 14, 0, protocol(law)).filter(|place| place.tcp == ip.l4 && ip.protocol == 6);
+        let place = finder::find(frame, 14, 0, protocol(law));
         let shim =
             |number, len| ip.protocol == number && frame.len() >= ip.l4 + len && fits(&ip, ip.l4 + len);
         match law {
