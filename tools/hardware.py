@@ -151,7 +151,12 @@ def synthesis() -> None:
         if width == 64:
             laws[name]["gates"] = gate_equivalents(law)
         print(name, laws[name], flush=True)
-    record = {"device": "ECP5-85, speed 6; 64 bits unless the name says otherwise", "yosys": yosys(), "laws": laws, **of_rcp()}
+    record = {
+        "device": "ECP5-85, speed 6; 64 bits unless the name says otherwise",
+        "yosys": yosys(),
+        "laws": laws,
+        **of_rcp(),
+    }
     RESULT.write_text(json.dumps(record, indent=2) + "\n")
 
 

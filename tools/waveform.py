@@ -27,7 +27,7 @@ LINES = [
 def simulate(root: Path) -> list[dict[str, str]]:
     """Returns the values of all signals before each rising edge of the clock."""
     with tempfile.TemporaryDirectory() as folder:
-        options = "--binary --trace -Wno-fatal -CFLAGS -O0 --top-module waveform -o model".split()
+        options = ["--binary", "--trace", "-Wno-fatal", "-CFLAGS", "-O0", "--top-module", "waveform", "-o", "model"]
         sources = [f"-I{root}/hardware/rtl", str(root / "hardware/waveform.sv")]
         subprocess.run(["verilator", *options, "--Mdir", folder, *sources], check=True, capture_output=True)
         subprocess.run(["./model"], check=True, cwd=folder, stdout=subprocess.DEVNULL)
