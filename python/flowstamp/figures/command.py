@@ -235,7 +235,8 @@ def _print(console: Console, outcome: Outcome) -> None:
             console.print(f"  {verdict.claim.id} has no verdict: {told}", style="cyan")
         elif verdict.status in ("differs", "differs on average"):
             told = verdict.claim.explanation or "by chance: it holds on average over seeds 1 to 5"
-            console.print(f"  {verdict.claim.id} differs: {escape(told)}", style="yellow")
+            # The file's own line breaks would come on top of the terminal's.
+            console.print(f"  {verdict.claim.id} differs: {escape(' '.join(told.split()))}", style="yellow")
     for picture in outcome.pictures:
         if picture.suffix == ".png":
             console.print(f"  {picture}", style="dim", soft_wrap=True)
