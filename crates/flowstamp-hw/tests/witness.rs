@@ -19,8 +19,12 @@ mod random;
 
 use flowstamp_hw::model::{Law, Port};
 use flowstamp_hw::{COMMIT, Registers, SNAPSHOT, at, read_long, write_long};
+use flowstamp_sim::output::trace_to;
+use flowstamp_sim::{Format, Simulation, load};
 use kernel::{Expected, Gain, Kernel};
 use random::Random;
+use std::ops::ControlFlow;
+use std::path::Path;
 
 /// Frames of a batch, after which registers are compared and set anew.
 const BATCH: u64 = 200;
@@ -113,6 +117,75 @@ fn compare(before: &[u8], after: &[u8], expected: &Expected) -> Result<(), Strin
         return Err("a checksum changed without need".to_owned());
     }
     Ok(())
+}
+
+/// The frames of a simulated run's pcapng file. The file has their headers; zeros stand for the payload.
+fn captured(law: Law) -> Vec<Vec<u8>> {
+    let (router, sender) = match law {
+        Law::Rcp => ("rcp", "rcp"),
+        Law::Xcp => ("xcp-draft", "xcp-draft"),
+        Law::Vcp => ("vcp", "vcp"),
+    };
+    let scenario = format!(
+        "duration = '1s'
+        capture = {{ links = ['bottleneck'] }}
+        [dumbbell]
+        rate = '30Mbps'
+        rtt = '40ms'
+        router = '{router}'
+        [[flows]]
+        name = 'there'
+        law = '{sender}'
+        count = 3
+        [[flows]]
+        name = 'back'
+        law = '{sender}'
+        reverse = true
+        [[flows]]
+        name = 'others'
+        law = 'cubic'"
+    );
+    let loaded = load(&scenario, Format::Toml, "witness", &[], Path::new(".")).expect("a scenario");
+    let results = Simulation::new(&loaded, None).expect("a network").run(&mut |_| ControlFlow::Continue(()));
+    let mut file = Vec::new();
+    trace_to(&results.expect("not stopped"), &mut file).expect("room");
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes")) as usize;
+    let (mut frames, mut at) = (vec![], 0);
+    while at < file.len() {
+        if word(at) == PACKET_BLOCK {
+            let (kept, whole) = (word(at + 20), word(at + 24));
+            let mut frame = file[at + 28..at + 28 + kept].to_vec();
+            frame.resize(whole, 0);
+            frames.push(frame);
+        }
+        at += word(at + 4);
+    }
+    frames
+}
+
+/// An enhanced packet block of pcapng.
+const PACKET_BLOCK: usize = 6;
+
+#[test]
+fn frames_of_a_simulated_run() {
+    for (law, width) in [(Law::Rcp, 64), (Law::Xcp, 64), (Law::Vcp, 64), (Law::Rcp, 512)] {
+        let mut random = Random(u64::from(width) << 8 | law as u64);
+        let (mut port, mut kernel) = (Port::new(law, width), Kernel::default());
+        let frames = captured(law);
+        for batch in frames.chunks(BATCH as usize) {
+            decide(law, &mut random, &mut port, &mut kernel);
+            batch.iter().for_each(|frame| port.send(frame.clone()));
+            port.drain(batch.len());
+            for before in batch {
+                let after = port.receive().expect("it has come out");
+                let expected = kernel.packet(law, before);
+                compare(before, &after, &expected).unwrap_or_else(|what| panic!("{what}: {before:02x?}"));
+            }
+            compare_registers(law, &mut port, &mut kernel);
+        }
+        println!("{law:?} {width}: {} frames of a run, {} changed", frames.len(), kernel.changed);
+        assert!(kernel.changed as usize > frames.len() / 20, "{}", kernel.changed);
+    }
 }
 
 fn witness(law: Law, width: u16) {
