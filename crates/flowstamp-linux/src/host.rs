@@ -86,8 +86,8 @@ pub struct Enable {
     /// namespace].
     #[arg(long)]
     iface: Vec<String>,
-    /// Ports whose datagrams obey too, such as 5004,6000-6010; local or remote. Needs --law rcp. They carry
-    /// RCP's header between IP and UDP, and leave at its rate.
+    /// Pace UDP datagrams whose local or remote port is one of these, such as 5004,6000-6010, at RCP's rate.
+    /// They carry RCP's header between IP and UDP. Needs --law rcp.
     #[arg(long, value_name = "PORTS")]
     udp: Option<udp::Ports>,
 }

@@ -71,7 +71,8 @@ pub fn prepare(interfaces: &[Interface]) -> Result<bool> {
         }
         any = true;
         if !htb::has_flows(&socket, interface.index)? {
-            let refused = |e| Refusal(format!("--udp: {} takes neither fq nor htb: {e}", interface.name));
+            let refused =
+                |e| Refusal(format!("--udp: {} has no fq, and htb cannot be added: {e}", interface.name));
             htb::make_flows(&socket, interface.index).map_err(refused)?;
         }
     }

@@ -32,7 +32,7 @@ const SETTINGS: &str = "udp-settings";
 pub const OUT: &str = "udp-out";
 const IN: &str = "udp-in";
 
-/// Ports whose datagrams obey, as in `5004,6000-6010`.
+/// Ports whose datagrams are paced, as in `5004,6000-6010`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports(Vec<(u16, u16)>);
 
@@ -97,7 +97,7 @@ pub struct Status {
 
 #[derive(serde::Serialize)]
 struct Counters {
-    /// Questions for the rate, and answers to them.
+    /// Questions that asked for the rate, and answers to them.
     asked: u64,
     answered: u64,
     /// Flows that stopped obeying, because four questions in a row had no answer.
@@ -112,7 +112,7 @@ struct FlowStatus {
     remote: SocketAddr,
     /// The remote end has answered, and the flow leaves at `rate_bps`.
     obeys: bool,
-    /// The rate of the routers towards the remote end; none before the first answer, and without routers.
+    /// The rate of the routers towards the remote end; none before the first answer or without routers.
     rate_bps: Option<u64>,
     /// The rate of the routers on the way here.
     received_rate_bps: Option<u64>,
@@ -152,7 +152,7 @@ impl Status {
     pub fn lines(&self) -> Vec<String> {
         let c = &self.counters;
         let mut lines = vec![format!(
-            "datagrams of ports {}: {} questions, {} answers, {} flows left, {} datagrams without header",
+            "datagrams of ports {}: {} questions, {} answers, {} flows stopped obeying, {} datagrams without header",
             self.ports, c.asked, c.answered, c.left_silent, c.without_header
         )];
         let rate = |bps: Option<u64>| bps.map_or("none".into(), |bps| format!("{} kb/s", bps / 1000));
@@ -218,7 +218,9 @@ impl Pins {
 
     fn load_udp(&self, settings: &Settings, cgroup: &Cgroup) -> Result<()> {
         let refused = |e: libbpf_rs::Error| {
-            Refusal(format!("--udp: this kernel refuses the programs: {e}; FLOWSTAMP_BPF_LOG=1 says more"))
+            Refusal(format!(
+                "--udp: this kernel refuses the programs: {e}; set FLOWSTAMP_BPF_LOG=1 to see why"
+            ))
         };
         let mut object = MaybeUninit::uninit();
         let open = skel::UdpSkelBuilder::default().open(&mut object).context("opening the programs")?;
