@@ -9,8 +9,9 @@
  *
  * A sender asks once per RTT, at most with a tenth of R, just before a datagram. The answer brings R and the RTT. If R
  * changes by an eighth in between, or no question comes because the sender's datagrams wait for their pace, the
- * receiver returns it unasked. Such a return is an answer in which "no next header" follows the shim. Until the first answer, and after four questions in a row without one, datagrams leave as they came and are not paced:
- * another host would drop protocol 254.
+ * receiver returns it unasked. Such a return is an answer in which "no next header" follows the shim. Until the first
+ * answer, and after four questions in a row without one, datagrams leave as they came and are not paced: another host
+ * would drop protocol 254.
  *
  * Deviations (crates/flowstamp-laws/src/rcp/stream.rs says / we do / because):
  * 1. The first question goes ahead of all data / beside the first data / the kernel cannot hold a datagram here.
