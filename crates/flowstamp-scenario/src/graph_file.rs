@@ -23,6 +23,8 @@ use std::path::Path;
 const OF_ALL: [&str; 8] = ["rate", "delay", "weight", "buffer", "queue", "router", "share", "priority"];
 /// Keys that an edge may have, besides its ends, rate, delay and weight, whose names the scenario may choose.
 const OF_EDGE: [&str; 7] = ["name", "buffer", "queue", "router", "priority", "medium", "duplex"];
+/// The keys of a link's laws.
+const LAWS: [&str; 4] = ["router", "queue", "share", "priority"];
 /// The name of a rate in networkx's flow algorithms.
 const CAPACITY: &str = "capacity";
 
@@ -44,7 +46,15 @@ struct Edge {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     file: String,
-    edges: Vec<String>,
+    edges: Vec<Place>,
+}
+
+#[derive(Clone, Debug)]
+struct Place {
+    /// Line, and the edge's ends.
+    at: String,
+    /// The laws that the file itself gives the edge. Others are keys of the graph.
+    laws: Vec<&'static str>,
 }
 
 impl Places {
@@ -56,12 +66,12 @@ impl Places {
             Some((self.edges.get(number.parse::<usize>().ok()?)?, key.trim_start_matches('.')))
         });
         let Some((edge, key)) = edge else { return error };
-        // A file has no laws: they are keys of the graph, for all links.
-        if ["router", "queue", "share", "priority"].iter().any(|law| key.starts_with(law)) {
+        let Place { at, laws } = edge;
+        if LAWS.iter().any(|law| key.starts_with(law) && !laws.contains(law)) {
             return ScenarioError { key: format!("graph.{key}"), ..error };
         }
         let key = if key.is_empty() { String::new() } else { format!("{key} ") };
-        let message = format!("\"{}\": {edge}: {key}{}", self.file, error.message);
+        let message = format!("\"{}\": {at}: {key}{}", self.file, error.message);
         ScenarioError { key: "graph.file".to_owned(), message, ..error }
     }
 }
@@ -203,9 +213,10 @@ pub(crate) fn expand(
     let (mut links, mut places) = (Vec::new(), Vec::new());
     for edge in edges {
         let at = format!("line {} ({} to {})", edge.line, edge.from, edge.to);
+        let laws = LAWS.into_iter().filter(|law| edge.says.iter().any(|(key, _)| key == law)).collect();
         let link = link(edge, &defaults, &reading).map_err(|message| of_file(format!("{at}: {message}")))?;
         links.push(Value::Table(link));
-        places.push(at);
+        places.push(Place { at, laws });
     }
     name_parallel(&mut links);
     graph.insert("links", Value::Array(links));

@@ -160,16 +160,20 @@ fn a_loop_is_named_by_the_edge_of_the_file() {
     assert!(wrong.contains("line 3 (b to b): is a loop"), "{wrong}");
 }
 
-/// An edge of the file has its line, and laws, which the file has not, are keys of the graph.
+/// An edge of the file has its line, and laws that the file does not give are keys of the graph.
 #[test]
 fn errors_of_links_name_the_line_or_the_graphs_key() {
     let keys = format!("[graph]\nfile = \"net\"\n{DELAY}");
     let mut tree = crate::from_toml::tree(&keys).expect("a table");
-    let file = "source,target,rate\na,b,1Mbps\n".to_owned();
+    let file = "source,target,rate,queue\na,b,1Mbps,red\n".to_owned();
     let places = expand(&mut tree, |_, _| Ok(file.clone())).expect("a graph");
     let named = |key: &str| places.name(ScenarioError::new(key, "is wrong")).to_string();
     assert_eq!(named("graph.links[0].rate"), ": graph.file: \"net\": line 2 (a to b): rate is wrong");
     assert_eq!(named("graph.links[0].router.alpha"), ": graph.router.alpha: is wrong");
+    assert_eq!(
+        named("graph.links[0].queue.ecn"),
+        ": graph.file: \"net\": line 2 (a to b): queue.ecn is wrong"
+    );
 }
 
 #[test]
