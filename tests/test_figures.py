@@ -1013,4 +1013,4 @@ def test_an_experiment_changes_its_runs_and_is_not_recorded(tmp_path: Path, caps
         with pytest.raises(FlowstampError, match=re.escape(message)):
             measured(*sets)
     with pytest.raises(FigureError, match="--set makes an experiment, which --accept does not record"):
-        cli_figure(["W"], out=tmp_path, directory=tmp_path, accept=True, sets=[("dumbbell.rate", "1Gbps")])
+        cli_figure(["W"], out=tmp_path, directory=tmp_path, accept=True, sets=(("dumbbell.rate", "1Gbps"),))
