@@ -30,6 +30,10 @@ impl Street {
         let (router, path) = (format!("{}-r", net.name), format!("{}-p", net.name));
         sh(&format!(
             "ip netns add {router}; ip netns add {path}; ip -n {client} link del veth0
+             # Neighbours answer over IPv6 at once, and not only a second or two after the links are up.
+             for net in {client} {server} {router} {path}; do
+               ip netns exec $net sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0
+             done
              ip link add veth0 netns {client} type veth peer name rc netns {router}
              ip link add rs netns {router} type veth peer name p0 netns {path}
              ip link add p1 netns {path} type veth peer name veth0 netns {server}
