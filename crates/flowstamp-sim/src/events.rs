@@ -282,6 +282,14 @@ impl EventQueue {
         Self { current: 0u64.wrapping_sub(BUCKETS), many: Some(Box::default()), ..Self::default() }
     }
 
+    /// The same events in the queue of networks with many links.
+    #[cfg(test)]
+    pub fn into_many(mut self) -> Self {
+        let mut many = Self::for_links(MANY_LINKS);
+        many.put_all(self.take_all());
+        many
+    }
+
     /// Number of pending events.
     #[must_use]
     pub fn len(&self) -> usize {

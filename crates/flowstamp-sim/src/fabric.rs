@@ -185,6 +185,13 @@ impl Fabric {
         self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum::<u64>() + aside
     }
 
+    /// Handles events as in a network of many links.
+    #[cfg(test)]
+    pub fn as_of_many_links(&mut self) {
+        self.events = std::mem::take(&mut self.events).into_many();
+        self.prefetches = true;
+    }
+
     /// Prefetches what the next events need, in a network so large that it is not in the cache.
     #[inline(always)]
     pub fn look_ahead(&self) {

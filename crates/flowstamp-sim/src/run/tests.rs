@@ -126,3 +126,28 @@ fn a_queue_law_hears_its_timer_departures_and_capacity() {
     }
     assert!(law.left.iter().any(|left| left.sojourn >= Time::from_millis(5)));
 }
+
+/// The event queue of networks with many links, and prefetching, change no bit of any golden run.
+#[test]
+fn networks_of_many_links_have_the_same_order_of_events() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut runs = 0;
+    for entry in std::fs::read_dir(&folder).expect("golden scenarios") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a text");
+        let loaded = load(&text, Format::Toml, "golden", &[], &folder).unwrap_or_else(|e| panic!("{e}"));
+        let run = |many: bool| {
+            let mut sim = Simulation::new(&loaded, None).unwrap_or_else(|e| panic!("{e}"));
+            if many {
+                sim.net.as_of_many_links();
+            }
+            sim.run(&mut |_| ControlFlow::Continue(())).expect("nobody stops it").digest().to_string()
+        };
+        assert_eq!(run(true), run(false), "{}", path.display());
+        runs += 1;
+    }
+    assert!(runs > 50, "{runs}");
+}
