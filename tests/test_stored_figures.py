@@ -22,7 +22,7 @@ def test_every_stored_number_is_a_measure(file: str, of: str) -> None:
 
 
 def test_the_figure_reads_the_synthesis() -> None:
-    record = json.loads((ROOT / "hardware/synthesis.json").read_text(encoding="utf-8"))
+    record = json.loads((ROOT / "figures/hardware.json").read_text(encoding="utf-8"))
     values = analytic.curve({"stored": "hardware", "of": "rcp"}).at([])
     assert values["gates"].tolist() == [record["laws"]["rcp"]["gates"]]
     assert values["registers_32"].tolist() == [record["rcp_registers"]["registers_32"]]

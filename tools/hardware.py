@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Synthesises the router in hardware/ for ECP5 and records its resources in hardware/synthesis.json.
+"""Synthesises the router in hardware/ for ECP5 and records its resources in figures/hardware.json.
 
     tools/hardware.py netlist     checks that RCP's work per packet is as small as the thesis says
     tools/hardware.py synthesis   synthesises all laws, places them, and writes the file; minutes
@@ -23,7 +23,7 @@ import waveform
 
 ROOT = Path(__file__).resolve().parent.parent
 RTL = ROOT / "hardware" / "rtl"
-RESULT = ROOT / "hardware" / "synthesis.json"
+RESULT = ROOT / "figures" / "hardware.json"
 LAWS = {"rcp": 1, "xcp": 2, "vcp": 3}
 # Name, law, bits of a word.
 DESIGNS = [*((name, law, 64) for name, law in LAWS.items()), ("rcp_256", 1, 256), ("rcp_512", 1, 512)]
@@ -143,7 +143,7 @@ def resources(design: Path) -> dict[str, int]:
 
 
 def synthesis() -> None:
-    """Writes hardware/synthesis.json."""
+    """Writes figures/hardware.json."""
     laws = {}
     for name, law, width in DESIGNS:
         with tempfile.TemporaryDirectory() as folder:
