@@ -3,7 +3,7 @@
 //! A law counts packets one by one and does not care how many make up a sum. A slot is therefore one packet of its bytes
 //! that states the mean RTT. The laws' text says which sums enter their equations; all of them survive this.
 //!
-//! A driver refuses each parameter of its law that needs more than the circuits do for a packet, by name.
+//! A driver refuses, by name, each parameter of its law that the circuits cannot carry out.
 //!
 //! Deviations (laws say / we do / because):
 //! 1. XCP measures the persistent queue over a propagation delay / over a slot / a slot is one RTT.
@@ -46,8 +46,8 @@ fn view(now: Time, queue_bytes: u32) -> LinkView {
     LinkView { now, queue_bytes: queue_bytes.into(), queue_packets: 0 }
 }
 
-/// Sets the time to the next interrupt. A slot that is too long for the register has none: the caller has a timer of its
-/// own for it.
+/// Sets the time to the next interrupt. There is no interrupt for a slot that is too long for the register: the caller uses
+/// a timer of its own.
 fn sleep(port: &mut impl Registers, wait: Time) {
     let micros = (wait.as_secs_f64() * 1e6).round().max(1.0) as u32;
     port.write(at::SLOT, if micros > u16::MAX.into() { 0 } else { micros });

@@ -1,9 +1,9 @@
 //! The control path of the router in `hardware/`: it reads a port's counters at the end of each slot, runs the law of
 //! `flowstamp-laws`, and writes the result back (Dukkipati 2007, section 6.1.3).
 //!
-//! A port is anything with 32-bit registers ([`Registers`]). A slice of atomics is one, so a board needs no more than the
-//! mapping of its register page into memory. With the flag `model`, which `make hardware` sets, `model` has the port as
-//! a Verilator model.
+//! A port is anything with 32-bit registers ([`Registers`]). A slice of atomics is one, so on a board it is enough to map
+//! the register page into memory. With the flag `model`, which `make hardware` sets, the module `model` has a port that
+//! Verilator simulates.
 
 pub mod control;
 #[cfg(model)]
@@ -44,10 +44,10 @@ impl<T: Registers> Registers for &mut T {
     }
 }
 
-/// Two routers with the output queue between them: the first counts what arrives, the second stamps what leaves. The laws
-/// of RCP and VCP do so. One router does both in one place, and differs from them while the queue is long.
+/// Two routers with the output queue between them: the first counts what arrives, the second stamps what leaves. RCP's and
+/// VCP's laws do the same. A single router does both in one place, and its results differ while the queue is long.
 ///
-/// The first router must be in the state after its reset, in which it stamps nothing.
+/// The first router must be as after its reset: it then stamps nothing.
 #[derive(Debug)]
 pub struct Around<A, B> {
     /// The router before the queue.

@@ -72,7 +72,7 @@ pub struct Port {
     refused: u64,
 }
 
-// SAFETY: the model is reached through this alone, and keeps nothing of the thread that made it.
+// SAFETY: only this value reaches the model, and the model keeps nothing of the thread that made it.
 unsafe impl Send for Port {}
 
 impl Port {
@@ -239,7 +239,7 @@ impl Registers for Port {
             }
         }
         self.pins.write = 0;
-        // It is in effect at most eight cycles later: XCP's pools change when the first packet with the new gains reaches them.
+        // The write is in effect at most eight cycles later: XCP's pools change when the first packet with the new gains reaches them.
         for _ in 0..8 {
             self.cycle();
         }

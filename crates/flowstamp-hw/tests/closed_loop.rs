@@ -1,5 +1,5 @@
-//! RCP's closed loop: the simulator's dumbbell with the Verilated router in the place of the law, and with the law itself.
-//! Flows start, join and stop, and follow what they are told. R(t) is the same within a percent at each slot.
+//! Closes RCP's loop: runs the simulator's dumbbell once with the simulated hardware in place of the law, and once with the
+//! law itself. Flows start, join and stop, and obey the stamps. R(t) is the same within 1% at each slot.
 #![cfg(model)]
 #![expect(unsafe_code, reason = "the packets' module asks who runs it")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "how close they are")]
@@ -139,7 +139,7 @@ fn pass(port: &mut Port, size: u32, stamp: Stamp) -> Stamp {
     let came = port.receive().expect("no frame is lost");
     let option = StampOption::parse(&came[HEADERS..HEADERS + LONG_LEN]).expect("it has kept its option");
     let value = option.stamp.expect("the long form").value;
-    // A rate that the router has not lowered keeps the digits that the option lacks.
+    // The option has fewer digits than the simulator's rate, so a rate that the router has not lowered keeps its own.
     let rate = if value == sent.value { header.rate } else { f64::from(value) * 1e3 };
     rcp::Header { rate, ..header }.into()
 }
@@ -193,7 +193,7 @@ fn run(law: impl HasRates + 'static) -> (Rates, Vec<f64>) {
     (law.lock().expect("no test has failed").rates().clone(), delivered)
 }
 
-/// Prints how far R and the flows' goodputs are from the law's, relatively. Returns the largest difference.
+/// Prints the relative differences of R and of the flows' goodputs from the law's. Returns the largest difference.
 fn difference(place: Place) -> f64 {
     let law = rcp::Router::new(&params(), &RouterView::of(CAPACITY));
     let (rates, flows) = run(Software { law, rates: vec![] });
@@ -229,7 +229,8 @@ fn rates_are_those_of_the_law_within_a_percent() {
     assert!(found < 0.01, "{found}");
 }
 
-/// docs/hardware.md has the numbers. After a sudden overload the queue delays what one router stamps, or what it counts.
+/// After a sudden overload, the queue delays either the stamps or the counts of a single router. docs/hardware.md has the
+/// numbers.
 #[test]
 fn one_router_beside_the_queue_differs_from_the_law() {
     let [before, behind] = [Place::Before, Place::Behind].map(difference);

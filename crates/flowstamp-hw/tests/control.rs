@@ -15,7 +15,7 @@ use flowstamp_wire::frame::{FrameSpec, MAX_LEN, Shim};
 const CAPACITY: Rate = Rate::from_mbps(1000.0);
 const SLOTS: u32 = 300;
 
-/// A number from 0 to below `end`, from a sequence that is the same in every run.
+/// Draws a number from 0 to below `end`, from a sequence that is the same in every run.
 fn draw(state: &mut u64, end: u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) % end
@@ -102,7 +102,7 @@ fn xcp_pools_are_those_of_the_law() {
         let (pos, neg) = law.residues();
         let pools = [at::XCP_POOL_POS, at::XCP_POOL_NEG].map(|at| read_long(&mut port, at) as f64 / 65536.0);
         for (pool, exact) in pools.into_iter().zip([pos, neg]) {
-            // A step of RTT is a microsecond of at least 20 ms, and each is rounded down.
+            // RTTs are at least 20 ms, and each is rounded down to a step of about a microsecond.
             assert!((pool - exact).abs() <= 1e-3 * exact + 1e4, "{pool} bytes/s instead of {exact}");
         }
         assert!((next.as_secs_f64() - expected.as_secs_f64()).abs() < 1e-4 * expected.as_secs_f64());

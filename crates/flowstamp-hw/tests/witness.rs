@@ -301,7 +301,7 @@ fn a_word_passes_in_every_cycle() {
         let waits = after - before - words;
         println!("{law:?} {width}: {words} words in {} cycles, {refused} refused", after - before);
         assert_eq!(refused, 0);
-        // Only the last frame's way through the router: 448 bytes of headers at most, the stages, and what `drain` adds.
+        // The last frame's way through the router: at most 448 bytes of headers, the stages, and the cycles that `drain` adds.
         assert!(waits < 56 + 30 + 16, "{waits} cycles more than words");
     }
 }

@@ -286,7 +286,7 @@ impl From<Rate> for Pacing {
 }
 
 /// Control packets per round trip of a law with [`SenderTraits::stamps_link`]. They bring back the feedback of the link's
-/// packets, so that it is hardly older than that of a packet's own ack.
+/// packets, which is then hardly older than feedback in a packet's own ack.
 pub const CONTROLS: u32 = 8;
 
 /// The answer to a packet without data: a handshake, a probe, or the control packet of a law that governs a link.
@@ -296,8 +296,8 @@ pub struct Feedback<'a> {
     pub now: Time,
     /// Smoothed round-trip time, after this answer's sample.
     pub srtt: Time,
-    /// The stamp that the receiver echoed. With [`SenderTraits::stamps_link`] its last word includes the sum of those of
-    /// the link's packets.
+    /// The stamp that the receiver echoed. With [`SenderTraits::stamps_link`] its last word includes the sum of the
+    /// last words of the link's packets.
     pub stamp: &'a Stamp,
     /// The bits that the receiver echoed.
     pub bits: u16,

@@ -155,7 +155,7 @@ fn micro_flows_come_and_go() {
         let Stamp([window, rtt_s, _]) = law.stamp(RTT, RTT * 3);
         assert!((window * f64::from(bits) - 10_000.0).abs() < 1e-6 && (rtt_s - 0.1).abs() < 1e-12);
     }
-    // In the basic form each of the 10 packets wishes for its tenth of what is missing, and counts for itself.
+    // In the basic form each of the 10 packets asks for a tenth of the missing window, and counts as one packet.
     let mut law = Sender::new(
         &Params { flows: Some(4), headers: Headers::Packets, ..params },
         &flow(Some(Rate::from_bytes_per_sec(1e6))),

@@ -1,19 +1,19 @@
-//! Parameters of the laws that the hardware cannot carry out. Each is refused by name unless it asks for what the
-//! hardware does.
+//! Refuses, by name, parameters of the laws that the hardware cannot carry out. A value that describes what the hardware does
+//! is accepted.
 
 use flowstamp_laws::router::RouterLaw;
 use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::{Refused, Time, rcp, vcp, xcp};
 use serde::Serialize;
 
-/// RTTs of this length or more are none: MAX_ALLOWABLE_RTT_US of fs_rcp_packet.sv.
+/// RTTs of this length or more do not count: MAX_ALLOWABLE_RTT_US of fs_rcp_packet.sv.
 const RCP_MAX_RTT: Time = Time::from_secs(20);
-/// RTTs above this count as this: MAX_RTT of fs_xcp.sv.
+/// Longer RTTs count as this: MAX_RTT of fs_xcp.sv.
 const XCP_MAX_RTT: Time = Time::from_secs(4);
 /// The longest `t_rho` that fits into the option (2^24 us), in whole seconds.
 const VCP_MAX_T_RHO: Time = Time::from_secs(16);
 
-/// The value as in a scenario.
+/// Formats a value as in a scenario.
 fn shown(value: impl Serialize) -> String {
     match serde_json::to_value(value).unwrap_or_default() {
         serde_json::Value::String(text) => text,
@@ -22,7 +22,7 @@ fn shown(value: impl Serialize) -> String {
     }
 }
 
-/// Refuses any value but `only`, because of what the hardware does.
+/// Refuses every value except `only`. `hardware` says why.
 fn lacks<T: PartialEq + Serialize>(
     name: &'static str,
     value: &T,

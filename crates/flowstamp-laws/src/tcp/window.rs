@@ -22,7 +22,7 @@ use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
 
-/// Parameters of all growth laws.
+/// Parameters that all growth laws share.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared {
     /// First slow-start threshold in packets. Default: slow start goes on until the first loss.
@@ -35,13 +35,13 @@ pub struct Shared {
     pub pacing: bool,
 }
 
-/// A growth law's parameters, with those of all growth laws among them.
+/// The parameters of one growth law, which include those that all growth laws share.
 pub trait Sharing {
-    /// Returns the parameters of all growth laws.
+    /// Returns the parameters that all growth laws share.
     fn shared(&self) -> Shared;
 }
 
-/// Defines a law's parameters as `crate::params!` does, and adds those of all growth laws.
+/// Defines a law's parameters as `crate::params!` does, and adds those that all growth laws share.
 macro_rules! window_params {
     ($(#[$about:meta])* pub struct Params { $($own:tt)* }) => {
         crate::params! {
@@ -204,7 +204,7 @@ impl<G: Growth> SenderLaw for Window<G> {
 
     #[inline]
     fn pacing(&self) -> Option<Pacing> {
-        // The first window leaves unpaced: without an RTT no pace follows from it.
+        // The first window leaves unpaced, because the pace needs an RTT sample.
         (self.srtt_s > 0.0).then(|| Rate::from_bytes_per_sec(self.cwnd / self.srtt_s).into())
     }
 

@@ -20,8 +20,8 @@
 //! `n` is in the packet's bits ([`macro_bits`]).
 //!
 //! In the basic form ([`Headers::Packets`]) the ingress puts the congestion header on each packet of the macro-flow, and
-//! the egress takes it off. The wish is divided by the packets of a window. Control packets, which are the macro-flow's
-//! packets as others then, bring the sum of their feedback back to the ingress, [`CONTROLS`] in a round trip.
+//! the egress takes it off. Each header asks for its packet's share of the wish. Control packets count as packets of the
+//! macro-flow like all others. They bring the sum of the feedback back to the ingress, [`CONTROLS`] in a round trip.
 //!
 //! Deviations (paper says / we do / because):
 //! 1. `H_rtt` is the measured propagation delay / by default it is the control packets' smoothed round trip, which also

@@ -119,7 +119,7 @@ fn priority_takes_from_below() {
 
 const ALL: [Fairness; 3] = [Fairness::MinMax, Fairness::Proportional, Fairness::Priority];
 
-/// A router gives and takes in an interval at most its pools.
+/// In an interval a router gives and takes at most its pools.
 fn within_pools<E: Encoding>(law: Router<E>, intervals: &[Vec<Made>]) -> Result<(), TestCaseError> {
     drive::<_, E>(law, intervals, |law, p, _, _| {
         let (give, take) = law.residues();
