@@ -61,8 +61,8 @@ enum fs_seek { FS_ABSENT, FS_THERE, FS_NOT_LINEAR };
 		return (at) + (bytes) <= skb->len ? FS_NOT_LINEAR : FS_ABSENT
 
 /*
- * Finds the IPv4 or IPv6 header and the TCP header, or the one of the protocol `shim`, behind it. `*end` is where the
- * packet ends.
+ * Finds the IPv4 or IPv6 header and, behind it, the header of TCP or of the protocol `shim`. `*end` is where the packet
+ * ends.
  */
 FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, __u8 shim, struct fs_found *found, __u32 *end)
 {
@@ -203,8 +203,8 @@ FS_INLINE enum fs_seek fs_seek_shim(struct __sk_buff *skb, struct fs_found *foun
 }
 
 /*
- * Finds the option, or the shim of protocol `shim`, in any frame; makes more of the frame linear if necessary. For
- * FS_PROTO_TCP there is only the option.
+ * Finds the option, or the shim of protocol `shim`, in any frame. Makes more of the frame linear if necessary. With
+ * FS_PROTO_TCP as `shim`, looks only for the option.
  */
 FS_INLINE bool fs_find(struct __sk_buff *skb, __u32 link_bytes, __u16 exid, __u8 shim, struct fs_found *found)
 {

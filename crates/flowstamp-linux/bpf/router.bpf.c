@@ -10,11 +10,12 @@
  * 3. The queue of the law's own link / the backlog of the device's root queueing discipline, or of the own class's leaf
  *    on a shared link / that is the real queue. Therefore the rate must be limited there (tbf, htb), or by the device under a
  *    qdisc that reports its backlog at the root (fifo, fq_codel).
- * 4. VCP marks ECN-capable packets of other protocols at overload / only with `mark_others` / their marks otherwise
- *    belong to their own hosts and queues. A packet is VCP's if it carries VCP's option; the router keeps no state per
- *    flow.
+ * 4. VCP marks ECN-capable packets of other protocols at overload / only with `mark_others` / by default, the marks
+ *    of these packets belong to their own hosts and queues. A packet is VCP's if it carries VCP's option. The router keeps
+ *    no state per flow.
  * 5. VCP sends acks first / the program gives acks of VCP the priority of interactive traffic, if they have none, and
- *    the queueing discipline decides the order / tc has no other say. `prio` and `pfifo_fast` have a band for it.
+ *    the queueing discipline decides the order / the program runs before the queue, so it cannot reorder. `prio` and
+ *    `pfifo_fast` have a band for this priority.
  *
  * On a shared link, other traffic is counted and put into its class; the law does not see it.
  *
@@ -111,7 +112,7 @@ FS_INLINE void share_packet(struct __sk_buff *skb, bool own)
 		fs_zombies_arrival(list, count, flow, bpf_get_prandom_u32());
 }
 
-/* The rate and the RTT that a packet carries; false if they are not linear. */
+/* Reads the rate and the RTT that a packet carries. False if they are outside the frame's linear part. */
 FS_INLINE bool rcp_carried(struct __sk_buff *skb, const struct fs_found *found, __be32 *rate, __u64 *rtt_us)
 {
 	struct fs_shim *shim;
@@ -205,7 +206,10 @@ struct fs_interval_work {
 	__u32 offer;
 };
 
-/* The law's work at the end of an interval as in the thesis, without the cap on RTTs. Never loaded, as fs_rcp_work(). */
+/*
+ * Does the law's work at the end of an interval, as in the thesis, without the cap on RTTs. Never loaded, like
+ * fs_rcp_work().
+ */
 SEC("?syscall")
 int fs_rcp_interval_work(struct fs_interval_work *work)
 {

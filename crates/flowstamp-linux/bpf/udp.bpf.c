@@ -8,17 +8,17 @@
  *   datagram    IP | shim | UDP | payload    ---->  the shim goes; the rate is kept for the opposite direction
  *
  * A sender asks once per RTT, at most with a tenth of R, just before a datagram. The answer brings R and the RTT. If R
- * changes by an eighth in between, or no question comes because the sender's datagrams wait for their pace, the
- * receiver returns it unasked. Such a return is an answer in which "no next header" follows the shim. Until the first
- * answer, and after four questions in a row without one, datagrams leave as they came and are not paced: another host
- * would drop protocol 254.
+ * changes by an eighth in between, or no question comes because the sender's datagrams wait for their departure times, the
+ * receiver returns R unasked. Such a return is an answer in which "no next header" follows the shim. Until the first
+ * answer, and after four questions in a row without one, datagrams leave unchanged and are not paced, because a host
+ * without these programs would drop protocol 254.
  *
  * Deviations (crates/flowstamp-laws/src/rcp/stream.rs says / we do / because):
  * 1. The first question goes ahead of all data / beside the first data / the kernel cannot hold a datagram here.
  * 2. Every datagram has the header / not segmentation-offload frames, fragments, those that would exceed the MTU, and
- *    those without payload / the kernel splits a frame of protocol 254 into nothing, and the last look like questions.
- *    They are paced as all others, and the question has told the rate.
- * 3. RTTs are real numbers / whole milliseconds, at least 1 / so is the field, and routers ignore zero.
+ *    those without payload / the kernel splits a frame of protocol 254 into nothing, and a shim without payload is a
+ *    question. All except fragments are paced, at the rate of the answers.
+ * 3. RTTs are real numbers / whole milliseconds, at least 1 / the field has whole milliseconds, and routers ignore zero.
  */
 #include "udp_packet.h"
 
@@ -134,8 +134,8 @@ FS_INLINE void note_return(struct fs_udp_flow *flow, __u64 now)
 }
 
 /*
- * Whether a datagram's rate must go back unasked: four times per RTT if it has changed by an eighth, and if nothing has
- * gone back for so long that the sender must be waiting.
+ * Whether a datagram's rate must go back unasked. It goes back at most four times per RTT if it has changed by an eighth. It
+ * also goes back if nothing has gone back for so long that the sender must be waiting.
  */
 FS_INLINE bool must_return(const struct fs_udp_flow *flow, __u64 now, __u32 rtt_ms)
 {
@@ -147,7 +147,7 @@ FS_INLINE bool must_return(const struct fs_udp_flow *flow, __u64 now, __u32 rtt_
 	return since_ns >= rtt_ns / 4 && (8 * rate < 7 * returned || 8 * rate > 9 * returned);
 }
 
-/* Whether the packet is for this host, not one that it forwards. */
+/* Whether the packet is for this host, which then does not forward it. */
 FS_INLINE bool is_local(struct __sk_buff *skb, const struct fs_datagram *d)
 {
 	struct bpf_fib_lookup to = {.l4_protocol = FS_PROTO_UDP, .tot_len = 0, .ifindex = skb->ifindex};
@@ -180,7 +180,7 @@ FS_INLINE void take_answer(const struct fs_udp_settings *set, struct fs_udp_flow
 
 	if (!flow->waits)
 		return;
-	/* After a miss, it may answer either question. */
+	/* After a miss, the answer may be to either question: its RTT is not known. */
 	if (!flow->srtt_us)
 		flow->srtt_us = rtt_us ? rtt_us : 1;
 	else if (!flow->misses)

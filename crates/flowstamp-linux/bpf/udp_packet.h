@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Reads and changes packets with RCP's shim: inserts it, and makes questions, answers and returns of datagrams. */
+/* Reads and changes packets with RCP's shim: inserts it, and makes questions, answers and returns from datagrams. */
 #ifndef FLOWSTAMP_UDP_PACKET_H
 #define FLOWSTAMP_UDP_PACKET_H
 
@@ -24,7 +24,7 @@ FS_INLINE void count(__u32 which)
 		__sync_fetch_and_add(counter, 1);
 }
 
-/* Reads Ethernet and IP headers. False for fragments, and for packets with IPv4 options. */
+/* Reads Ethernet's and IP's headers. False for fragments, and for packets with IPv4 options. */
 FS_INLINE bool read_ip(struct __sk_buff *skb, struct fs_datagram *d)
 {
 	__u8 ip[40];
@@ -120,7 +120,7 @@ FS_INLINE bool add_shim(struct __sk_buff *skb, const struct fs_datagram *d, cons
 	return true;
 }
 
-/* The shim's fields of a sender. */
+/* Fills in the shim of a sender. */
 FS_INLINE void fill(struct fs_shim *shim, const struct fs_udp_settings *set, const struct fs_udp_flow *flow)
 {
 	__u32 ms = (flow->srtt_us + 500) / 1000;
@@ -157,7 +157,7 @@ FS_INLINE __u16 header_sum(const struct fs_datagram *d, const __u8 *udp, bool co
 }
 
 /*
- * Turns a packet around and writes its shim: Ethernet's and IP's addresses and UDP's ports change places, which changes
+ * Turns a packet around and writes its shim. Ethernet's and IP's addresses and UDP's ports change places, which changes
  * no checksum.
  */
 FS_INLINE bool turn_around(struct __sk_buff *skb, const struct fs_datagram *d, const __be16 *udp, const struct fs_shim *shim)
@@ -193,7 +193,7 @@ FS_INLINE bool turn_around(struct __sk_buff *skb, const struct fs_datagram *d, c
 	return true;
 }
 
-/* The shim of an answer, or of a return. */
+/* Fills in the shim of an answer or of a return. */
 FS_INLINE void fill_answer(struct fs_shim *shim, __u32 rate, __u8 protocol)
 {
 	__builtin_memset(shim, 0, sizeof(*shim));
@@ -216,7 +216,7 @@ FS_INLINE bool cut_payload(struct __sk_buff *skb, const struct fs_datagram *d, _
 	return true;
 }
 
-/* Makes a question of a copied datagram: the same headers, the shim, and no payload. */
+/* Makes a question from a copied datagram: the same headers, the shim, and no payload. */
 static __noinline int make_question(struct __sk_buff *skb)
 {
 	struct fs_datagram d = {};
@@ -243,7 +243,7 @@ static __noinline int make_question(struct __sk_buff *skb)
 	return add_shim(skb, &d, &shim) ? TCX_NEXT : TCX_DROP;
 }
 
-/* Makes a return of a copied datagram that has arrived. */
+/* Makes a return from a copied datagram that has arrived. */
 static __noinline int make_return(struct __sk_buff *skb)
 {
 	struct fs_datagram d = {};

@@ -17,13 +17,13 @@
 #define FS_NS_PER_MS 1000000ULL
 /* The rate of a path without routers, and the largest rate. */
 #define FS_UNBOUNDED 0xffffffffU
-/* Time that an answer takes at most, in addition to two RTTs. */
+/* Longest wait for an answer, in addition to two RTTs. */
 #define FS_PATIENCE_NS (100 * FS_NS_PER_MS)
-/* Questions in a row without an answer, after which a flow leaves the law. */
+/* Questions in a row without an answer, after which a flow stops obeying. */
 #define FS_MISSES_MAX 4
 /* A sender that got no answer waits up to 2^9 times as long, about a minute. */
 #define FS_BACKOFF_MAX 9
-/* Departures are planned at most so far ahead; fq drops what lies more than 10 s ahead. */
+/* Longest time that a departure is planned ahead; fq drops packets that are due in more than 10 s. */
 #define FS_AHEAD_MAX_NS (9000 * FS_NS_PER_MS)
 #define FS_HOPS 64
 #define SOL_SOCKET 1
@@ -85,7 +85,7 @@ struct fs_udp_flow {
 	__u64 returned_ns;
 	/* R of the routers on the way to the remote end, bytes/ms; zero: not known. */
 	__u32 rate;
-	/* R of the routers on the way here, to be returned; zero: none. And the last one returned. */
+	/* R of the routers on the way here, to be returned (zero: none), and the R that was returned last. */
 	__u32 received;
 	__u32 returned;
 	__u32 srtt_us;

@@ -1,5 +1,5 @@
-//! Runs the host's programs for datagrams with BPF_PROG_RUN: the shim goes in and out without a trace, questions are made
-//! and answered, departures follow R, and all other packets stay as they are.
+//! Runs the host's programs for datagrams with BPF_PROG_RUN. The shim goes in and out without a trace, questions are made
+//! and answered, and departures follow R. All other packets stay as they are.
 
 mod packets;
 

@@ -111,7 +111,7 @@ fn event(key: Key) -> (Time, Source) {
 const BUCKETS: u64 = 1024;
 /// Words of a bitmap with a bit for each bucket.
 const WORDS: usize = (BUCKETS / 64) as usize;
-/// Router links from which a network has many: then events are kept in [`Many`].
+/// Number of router links from which events are kept in [`Many`].
 const MANY_LINKS: usize = 256;
 /// Pops between two checks of the bucket width.
 const POPS_PER_LOOK: u32 = 1 << 14;
@@ -241,8 +241,8 @@ pub struct EventQueue {
     pops: u32,
     /// Time of the first event at the last check of the width, picoseconds.
     last_look: u64,
-    /// All events, where there are many links. The wheel is then empty, and `current` such that no event is in it: a
-    /// network of few links must not pay for this.
+    /// All events of a network with many links. `current` is then so far from all events that none goes into the wheel. In
+    /// this way, networks with few links pay nothing.
     many: Option<Box<Many>>,
 }
 
@@ -273,7 +273,7 @@ impl EventQueue {
     /// Memory of a pending event, bytes.
     pub const EVENT_BYTES: usize = size_of::<Node>();
 
-    /// An empty queue for a network with this number of router links.
+    /// Creates an empty queue for a network with this number of router links.
     #[must_use]
     pub fn for_links(router_links: usize) -> Self {
         if router_links < MANY_LINKS {
@@ -282,7 +282,7 @@ impl EventQueue {
         Self { current: 0u64.wrapping_sub(BUCKETS), many: Some(Box::default()), ..Self::default() }
     }
 
-    /// The same events in the queue of networks with many links.
+    /// Moves the events into the queue of networks with many links.
     #[cfg(test)]
     pub fn into_many(mut self) -> Self {
         let mut many = Self::for_links(MANY_LINKS);

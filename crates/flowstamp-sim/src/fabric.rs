@@ -32,13 +32,13 @@ pub const RECEIVERS: u32 = 1;
 /// The sender may handle acks from this link ahead of time.
 pub const SENDER: u32 = 2;
 
-/// How many events ahead a link, the packet that it delivers, that packet's next link, and its place there are
-/// prefetched.
+/// Numbers of events ahead at which these are prefetched: a link, the packet that it delivers, the packet's next link, and
+/// its place there.
 const LINK_AHEAD: usize = 7;
 const HEAD_AHEAD: usize = 5;
 const NEXT_AHEAD: usize = 3;
 const PLACE_AHEAD: usize = 1;
-/// Router links from which that pays. Fewer are in the cache anyway.
+/// Number of router links from which prefetching pays. Smaller networks are in the cache anyway.
 const PREFETCHED: usize = 1500;
 
 /// A link leads to several links.

@@ -89,8 +89,8 @@ impl Tap<'_> {
     }
 }
 
-/// The queue before the line of a router link. The kinds that few links have are elsewhere in memory, so that a large
-/// network takes less of the cache.
+/// The queue before the line of a router link. Rare kinds are boxed, so that a large network
+/// takes less of the cache.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub enum Port {

@@ -1,5 +1,5 @@
 //! Paces flows of datagrams where the interface has no fq: each flow gets an htb class of its rate, in which
-//! its datagrams wait. A sender whose socket buffer is full blocks, as under fq, and nothing is lost.
+//! its datagrams wait. As under fq, a sender blocks when its socket buffer is full, and nothing is lost.
 //!
 //! The daemon of a namespace follows the rates in the programs' map. It ends when `host disable` has removed
 //! that map. If it is killed, flows keep their last rates until the next `host enable`.
@@ -29,10 +29,10 @@ const IDLE_PERIOD: Duration = Duration::from_millis(50);
 const IDLE_NS: u64 = 10_000_000_000;
 /// The rate of a class whose flow has no limit, in bytes/s.
 const UNLIMITED: f64 = 12.5e9;
-/// Looks between two looks at the interfaces.
+/// Looks at the map between two looks at the interfaces.
 const LOOKS: u32 = 200;
 
-/// Whether an interface needs classes; refuses one whose root queueing discipline classes must not replace.
+/// Whether an interface needs classes. Refuses an interface whose root queueing discipline must not be replaced.
 fn needs_classes(socket: &Socket, interface: &Interface) -> Result<bool> {
     let (mut root, mut handle, mut has_fq) = (String::new(), 0, false);
     socket.qdiscs(interface.index, |qdisc| {
@@ -101,7 +101,7 @@ pub fn start() -> Result<()> {
     Ok(())
 }
 
-/// The right to pace this namespace, which ends with the process: abstract names belong to namespaces.
+/// Claims the right to pace this namespace, which ends with the process. Each namespace has its own abstract names.
 fn turn(name: &str) -> Option<UnixListener> {
     let address = SocketAddr::from_abstract_name(format!("flowstamp-pace-{name}")).ok()?;
     // A predecessor may just be ending.
@@ -127,13 +127,13 @@ struct Pacer {
     directory: PathBuf,
     /// The map that `classes` has been written to.
     map: u32,
-    /// By the bytes of flows' keys.
+    /// Classes, by the bytes of their flows' keys.
     classes: BTreeMap<Vec<u8>, Class>,
     roots: BTreeSet<u32>,
 }
 
 impl Pacer {
-    /// The interfaces of this namespace that have the programs; those that need classes get their root.
+    /// Finds the interfaces of this namespace that have the programs. Gives those that need classes their root.
     fn look_at_interfaces(&mut self) -> Result<()> {
         let namespace = place::namespace()?;
         let ours =

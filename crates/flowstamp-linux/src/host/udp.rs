@@ -148,7 +148,7 @@ impl FlowStatus {
 }
 
 impl Status {
-    /// Lines for people.
+    /// Formats the lines of `host status`.
     pub fn lines(&self) -> Vec<String> {
         let c = &self.counters;
         let mut lines = vec![format!(
@@ -165,7 +165,7 @@ impl Status {
     }
 }
 
-/// This network namespace as the programs name it.
+/// Returns the cookie of this network namespace, by which the programs name it.
 pub fn namespace_cookie() -> Result<u64> {
     const SO_NETNS_COOKIE: i32 = 71;
     let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;

@@ -132,7 +132,7 @@ mod tests {
             let mut most = match operation {
                 code::EXIT if jumps => Interval::default(),
                 code::CALL if jumps => {
-                    anyhow::bail!("the program calls a function: what is in there is not counted")
+                    anyhow::bail!("the program calls a function, whose operations are not counted")
                 }
                 code::JA if class == code::JMP32 => target(instruction.imm.into())?,
                 code::JA if jumps => target(instruction.off.into())?,

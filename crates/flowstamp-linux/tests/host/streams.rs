@@ -1,5 +1,5 @@
-//! Streams of datagrams over a bottleneck of 10 Mb/s with a router of RCP and an RTT of 20 ms: the example of
-//! examples/streaming.py, a TCP beside it, and an application that knows nothing of R.
+//! Streams of datagrams over a bottleneck of 10 Mb/s with a router of RCP, at an RTT of 20 ms. The streams are those of
+//! examples/streaming.py, alone and beside a TCP connection, and that of an application that does not read R.
 
 use super::between;
 use super::net::{End, Net, Running};
@@ -74,7 +74,7 @@ EOF
         sh(&format!("{program} router {what} --netns {} --pins {} {options}", self.router, self.pins));
     }
 
-    /// The example's receiver, which ends after so many streams.
+    /// The example's receiver, which ends after this many streams.
     fn receiver(&self, streams: u32) -> Running {
         let mut receiver = self.net.command(End::Server, true, "timeout");
         receiver.args(["40", "python3", STREAMING, "receive", "--streams", &streams.to_string()]);
@@ -181,7 +181,7 @@ fn a_stream_shares_with_a_tcp_of_rcp() {
     between(3.0, rate_at(&said, 6), 7.0);
 }
 
-/// It begins with a few datagrams, as the kernel knows no rate before the first answer.
+/// The application begins with a few datagrams, because the kernel knows no rate before the first answer.
 #[test]
 fn an_application_that_does_not_read_the_rate_is_paced() {
     const SENDER: &str = "\

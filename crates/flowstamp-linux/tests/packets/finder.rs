@@ -23,7 +23,7 @@ const FARTHEST: usize = 448 - 80;
 const TCP: u8 = 6;
 const SHIM: u8 = 254;
 
-/// Where the header of protocol `wanted` and the packet's end are, of an IPv4 packet at `at`.
+/// Finds the header of protocol `wanted`, and the packet's end, for an IPv4 packet at `at`.
 fn ipv4(frame: &[u8], at: usize, wanted: u8) -> Option<(usize, usize)> {
     let ip = frame.get(at..at + 20)?;
     let header = usize::from(ip[0] & 15) * 4;
@@ -35,7 +35,7 @@ fn ipv4(frame: &[u8], at: usize, wanted: u8) -> Option<(usize, usize)> {
     Some((at + header, if total == 0 { frame.len() } else { at + total }))
 }
 
-/// For an IPv6 packet.
+/// Finds the same for an IPv6 packet.
 fn ipv6(frame: &[u8], at: usize, wanted: u8) -> Option<(usize, usize)> {
     let ip = frame.get(at..at + 40)?;
     if ip[0] >> 4 != 6 {
@@ -62,8 +62,8 @@ fn ipv6(frame: &[u8], at: usize, wanted: u8) -> Option<(usize, usize)> {
     (next == wanted).then_some((at, end))
 }
 
-/// Where IP's header, the header of protocol `wanted` and the packet's end are, in a frame that has `link_bytes` before
-/// IP's header, or whose packet is of `protocol` if it has none.
+/// Finds IP's header, the header of protocol `wanted`, and the packet's end. The frame has `link_bytes` before IP's header;
+/// if that is zero, its packet is of `protocol`.
 fn seek(frame: &[u8], link_bytes: usize, protocol: u16, wanted: u8) -> Option<(usize, usize, usize)> {
     let (mut network, mut kind) = (link_bytes, protocol);
     if link_bytes > 0 {

@@ -1,4 +1,4 @@
-//! Events far ahead.
+//! A heap of events that lie beyond the wheel.
 
 use super::Key;
 

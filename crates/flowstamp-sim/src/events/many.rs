@@ -1,8 +1,8 @@
 //! Pending events of networks with many links.
 //!
-//! There a packet is delivered thousands of mean gaps later, which is beyond the wheel of [`EventQueue`]. This wheel
-//! reaches further: a bucket holds about sixteen events, in no order, and is sorted when it is due. The next events are
-//! then known in advance, so that what they need can be prefetched.
+//! In such a network, thousands of other events come before a packet's delivery, which is therefore beyond the wheel of
+//! [`EventQueue`]. This wheel reaches further: a bucket holds about sixteen events, in no order, and is sorted when it is
+//! due. The next events are then known in advance, so the memory that they need can be prefetched.
 //!
 //! [`EventQueue`]: super::EventQueue
 

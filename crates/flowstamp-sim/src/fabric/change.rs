@@ -76,8 +76,8 @@ impl Fabric {
         port.sent_bytes(link, self.now)
     }
 
-    /// Lets packets of a governed link carry this header until the end of the link that is the last of the route from
-    /// `route` on.
+    /// Lets packets of a governed link carry this header to the end of their cloud, which is the last link of the route that
+    /// starts at `route`.
     pub fn stamp_link(&mut self, number: usize, stamp: (Header, Stamp), route: u32) {
         let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
         let (Some(egress), Some(cloud)) = (links.last().copied(), self.ports[number].cloud()) else { return };

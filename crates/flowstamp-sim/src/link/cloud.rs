@@ -7,7 +7,7 @@ use flowstamp_laws::registry::Header;
 /// A cloud in which packets of a governed link carry the governing law's header.
 #[derive(Clone, Debug)]
 pub struct Cloud {
-    /// The header, and what it says now.
+    /// The header and its current stamp.
     pub stamp: (Header, Stamp),
     /// The link at whose end packets leave the cloud.
     pub egress: u32,

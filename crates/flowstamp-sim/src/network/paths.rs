@@ -69,7 +69,7 @@ struct Search {
     heap: BinaryHeap<Reverse<(u64, usize)>>,
     /// All nodes nearer than this cost are known.
     done: Option<u64>,
-    /// The edges from each node that lie on least-cost paths, in order, where they were asked for.
+    /// The edges from each node that lie on least-cost paths, in order, for the nodes that were asked for.
     next: RefCell<BTreeMap<usize, Rc<[usize]>>>,
 }
 
