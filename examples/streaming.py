@@ -6,7 +6,7 @@ Usage: python examples/streaming.py receive [--port 5004] [--streams N]
        python examples/streaming.py send HOST [--port 5004] [--seconds 10] [--fps 30] [--most 8]
 
 Run `flowstamp host enable --law rcp --udp 5004` on both hosts, and a router of RCP between them. The kernel then
-paces the datagrams at the rate R of the slowest router. The sender reads R from its socket, and encodes no more than R
+paces the datagrams at the lowest rate R of these routers. The sender reads R from its socket, and encodes no more than R
 carries. Neither end needs root or a package.
 """
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 SO_MAX_PACING_RATE = 47
 UNKNOWN = 2**64 - 1
-# Ethernet, RCP's header and UDP, with IPv4 or IPv6 between them: what a datagram has in addition to its payload.
+# Ethernet, RCP's header and UDP, with IPv4 or IPv6 between them: a datagram's bytes besides its payload.
 OVERHEAD = {socket.AF_INET: 14 + 20 + 12 + 8, socket.AF_INET6: 14 + 40 + 12 + 8}
 PAYLOAD = 1200
 # Number of the datagram, time of sending, and the number of all datagrams: zero until the last.
@@ -33,14 +33,14 @@ LEAST = 100e3 / 8
 
 
 def rate_of(stream: socket.socket) -> float | None:
-    """R in bytes/s, with all headers; None until a router is known."""
+    """Returns R in bytes/s, which includes all headers. Returns None until a router is known."""
     value = stream.getsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, 8)
     rate = int.from_bytes(value, "little")
     return None if rate == UNKNOWN else float(rate)
 
 
 def encoded(rate: float, fps: float, overhead: int) -> list[int]:
-    """The payloads of one frame's datagrams, which take at most `rate` bytes/s with their headers."""
+    """Returns the payload sizes of one frame's datagrams, which with headers take at most `rate` bytes/s."""
     budget = int(rate / fps)
     whole, rest = divmod(budget, PAYLOAD + overhead)
     last = [rest - overhead] if rest >= overhead + HEADER.size else []
@@ -48,7 +48,7 @@ def encoded(rate: float, fps: float, overhead: int) -> list[int]:
 
 
 def send(args: argparse.Namespace) -> None:
-    """Streams frames at the encoder's rate, and says each second what it is."""
+    """Streams frames at the encoder's rate, and prints R and this rate each second."""
     family, _, _, _, address = socket.getaddrinfo(args.host, args.port, type=socket.SOCK_DGRAM)[0]
     stream = socket.socket(family, socket.SOCK_DGRAM)
     # Room for a frame or two: more would wait here when R falls.
@@ -85,7 +85,7 @@ class Stream:
 
 
 def receive(args: argparse.Namespace) -> None:
-    """Receives streams until all have ended, and says what was lost."""
+    """Receives streams until all have ended, and prints their losses."""
     inbox = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     inbox.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     inbox.bind(("::", args.port))
@@ -112,7 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     receiver = commands.add_parser("receive")
-    receiver.add_argument("--streams", type=int, default=1, help="end after so many streams have ended")
+    receiver.add_argument("--streams", type=int, default=1, help="end after this many streams have ended")
     receiver.set_defaults(run=receive)
     sender = commands.add_parser("send")
     sender.add_argument("host")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// A TCP segment with RCP's option passes the router, which gives less than the option asks for. `tools/hardware.py waveform`
-// draws what happens.
+// Passes a TCP segment with RCP's option through the router, which lowers the option's rate. `tools/hardware.py waveform`
+// draws the signals.
 module waveform;
   logic clk = 0, rst = 1;
   logic s_axis_tvalid = 0, s_axis_tready, s_axis_tlast = 0, m_axis_tvalid, m_axis_tready = 1, m_axis_tlast;

@@ -2,7 +2,7 @@
 """Synthesises the router in hardware/ for ECP5 and records its resources in figures/hardware.json.
 
     tools/hardware.py netlist     checks that RCP's work per packet is as small as the thesis says
-    tools/hardware.py synthesis   synthesises all laws, places them, and writes the file; minutes
+    tools/hardware.py synthesis   synthesises all laws, places them, and writes the file (takes minutes)
     tools/hardware.py check       synthesises all laws, and says where the file differs
     tools/hardware.py waveform    draws docs/hardware.svg from a simulation with verilator
 
@@ -179,7 +179,7 @@ def lines(*paths: Path) -> int:
 
 
 def of_rcp() -> dict[str, dict[str, int]]:
-    """Counts what the thesis counts of RCP and no other tool says."""
+    """Counts the properties of RCP that the thesis states and no other tool reports."""
     control = [ROOT / "crates/flowstamp-hw/src" / name for name in ("lib.rs", "control.rs", "control/refusals.rs")]
     law = ROOT / "crates/flowstamp-laws/src/rcp/router.rs"
     rtl = [path for path in RTL.glob("*.*v*") if path.stem not in ("fs_xcp", "fs_multiply", "fs_vcp")]
@@ -191,7 +191,7 @@ def of_rcp() -> dict[str, dict[str, int]]:
 
 
 def check() -> None:
-    """Fails if the file is not what this tree gives. Clocks need a placement, and lines may be a tenth off."""
+    """Fails if the file differs from this tree. Skips clocks, which need a placement, and allows lines a tenth."""
     stored = json.loads(RESULT.read_text())
     rcp = of_rcp()
     print(", ".join(f"{value} {name}" for counts in rcp.values() for name, value in counts.items()))
@@ -202,7 +202,7 @@ def check() -> None:
         if abs(value - stored[part][name]) > (0.1 * value if part == "rcp_lines" else 0)
     ]
     if yosys() != stored["yosys"]:
-        print(f"skipped: resources by yosys {yosys()}; {RESULT.name} is of yosys {stored['yosys']}")
+        print(f"skipped: resources by yosys {yosys()}; {RESULT.name} is from yosys {stored['yosys']}")
     else:
         for name, law in LAWS.items():
             with tempfile.TemporaryDirectory() as folder:

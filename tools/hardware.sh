@@ -50,7 +50,7 @@ simulate() {
   FLOWSTAMP_HARDWARE=1 "$cargo" test --locked --package flowstamp-hw -- --nocapture
 }
 
-# RCP's work per packet, and the delay line with four words of 32 bits: both by induction, for all time.
+# Proves RCP's work per packet, and the delay line with four words of 32 bits, by induction.
 prove() {
   has yosys yosys-smtbmc z3 || return 0
   local formal="read_verilog -formal -sv -I$rtl -Ihardware/formal" part
@@ -58,7 +58,7 @@ prove() {
   yosys -q -p "$formal $rtl/fs_rcp_packet.sv hardware/formal/fs_rcp_packet.sv; hierarchy -top prove_rcp; $write/rcp.smt2"
   solve "$scratch/rcp.smt2" -t 2
   solve "$scratch/rcp.smt2" -i -t 2
-  # First that all parts hold after reset, then that each follows from all.
+  # The first run proves that all parts hold after reset, the others that each part follows from all.
   for part in "" {0..9}; do
     yosys -q -p "$formal ${part:+-DPART=$part} $rtl/fs_delay.sv; chparam -set DATA_WIDTH 32 -set DEPTH 4 fs_delay; \
       hierarchy -top fs_delay; $write/delay.smt2"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Proves of fs_delay, which includes this under yosys -formal, by induction: whatever the far end's back-pressure and whenever
-// edits come, the n-th word out is the n-th word in, with the bytes of its own frame's edit written in and no others. So no
-// word is lost, repeated or reordered, for all time. An offered word stays as it is until it is taken.
+// Proves by induction that fs_delay, which includes this file under yosys -formal, is right. The far end may stop the output at any
+// time, and edits may come at any time. The n-th word out is the n-th word in, changed only by its own frame's edit. Therefore no
+// word is lost, repeated or reordered, for any length of time. An offered word does not change until it is taken.
 //
-// The solver chooses a frame and one of its words, and this follows that word through every place of the delay line.
+// The solver chooses a frame and one of its words. The proof follows that word through every place of the delay line.
 
   // ---- what comes in: a frame's number, which is its edit's place, and a word's position in its frame
   logic [ROW:0] frame_in;
@@ -33,7 +33,7 @@
       places[word_in[ROW-1:0]] <= at_in;
     end
 
-  // ---- what holds of any word in the ring, and of any two: frames are numbered in order
+  // ---- what holds for any word in the ring, and for any two: frames are numbered in order
   wire [ROW:0] held = word_in - word_out;
   (* anyconst *) logic [ROW:0] one, two;
   // 0, 1: any two; 2, 3: the head and its successor; 4: the chosen word; 5: the newest
@@ -66,7 +66,7 @@
   wire ordered23 = !(inside[2] && inside[3] && held > 1) || frame[3] - next_frame[2] == 0;
   wire ordered24 = !(inside[2] && inside[4] && chosen_in != word_out) ||
       frame[4] - next_frame[2] <= chosen_in - word_out - 1'b1;
-  wire [1:0] few;  // so many frames have begun since
+  wire [1:0] few;  // no more frames than words have come since
   wire [1:0] adjacent;
   generate
     for (g = 0; g < 2; g++) begin : g_any
@@ -105,7 +105,7 @@
         followed <= 1;
         chosen_frame <= frame_in;
       end
-      // A frame of which no word was chosen is followed no more.
+      // A frame is no longer followed if it ends without a chosen word.
       if (open && push && in_last && !chooses) {followed, known} <= 0;
       if (push && follow && !followed && at_in == 0 && in_last && !chooses) followed <= 0;
       else if (followed && !known && edit_valid && edit_in == chosen_frame && !(open && push && in_last && !chooses)) begin
@@ -148,8 +148,8 @@
   end
   wire [DATA_WIDTH+LOG+1:0] result = {chosen[DATA_WIDTH+:LOG+2], expected};
 
-  // ---- the invariants. Each follows from all of a cycle before, so all hold for all time. PART proves one of them by one
-  // step of induction; without PART, all are asserted, from reset on.
+  // ---- the invariants. Each follows from all invariants of the cycle before, so all of them always hold. With PART, one step of
+  // induction proves one of them. Without PART, all are asserted from reset on.
   localparam PARTS = 10;
   logic then, waited, hypothesis;
   logic [DATA_WIDTH+LOG+1:0] offered;
@@ -183,7 +183,7 @@
           ahead == in_stages - 1'b1 - (ROW + 4)'(read_valid);
     if (where == TWO)
       holds[8] = known && valid2 && {word2[DATA_WIDTH+:LOG+2], mended} == result && ahead == (ROW + 4)'(out_valid);
-    // The property: when it leaves, all words before it have left, and it is as it must be.
+    // The property: when the chosen word leaves, all words before it have left, and its bytes are the expected ones.
     if (where == OUT) holds[9] = known && out_valid && ahead == 0 && {out_last, out_count, out_data} == result;
   end
 
@@ -192,7 +192,7 @@
     then <= 1;
     waited <= !rst && out_valid && !out_ready;
     offered <= {out_last, out_count, out_data};
-    // Parts 1 and 2 hold of any two words, so of the head and any other.
+    // Parts 1 and 2 hold for any two words, and so for the head and any other word.
     hypothesis <= rst || (ordered23 && ordered24 && few2 && few3 && adjacent[1]
 `ifdef PART
       && &holds

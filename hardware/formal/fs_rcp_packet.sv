@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Proves of RCP's work per packet, whatever comes: a stamp only falls, and no counter wraps unseen.
+// Proves two properties of RCP's work per packet, for any input: a stamp only falls, and no counter wraps unseen.
 module prove_rcp (
     input logic clk,
     input logic rst,
@@ -37,7 +37,7 @@ module prove_rcp (
     if (then) begin
       // Lines 22 and 23.
       if (lower) assert (stamp < carried1);
-      // A counter grows with what it counts, or says that it could not.
+      // A counter grows with its input, or sets its overflow bit.
       if (!clear1) begin
         assert (input_bytes >= input1 && sum_rtt_us >= sum1 && rtt_packets >= packets1);
         assert ((overflow & overflow1) == overflow1);
@@ -45,7 +45,7 @@ module prove_rcp (
         if (timed1) assert (sum_rtt_us > sum1 || overflow[1]);
         if (timed1) assert (rtt_packets == packets1 + 1 || overflow[2]);
       end
-      // What comes while a slot ends belongs to the next one.
+      // Input that comes while a slot ends belongs to the next slot.
       if (clear1) assert (input_bytes <= 32'hffff && rtt_packets == {31'd0, timed1} && overflow == 0);
     end
 endmodule

@@ -2,8 +2,8 @@
 `include "fs_fields.svh"
 // Holds words until their frame's edit is known, then sends them with the edit's bytes written in.
 //
-// A checksum stands before the option that it covers, so a frame waits until its headers have been read: at most FS_FAR
-// bytes and the parser's stages, whatever the frame's length. DEPTH words is more than that, so a full buffer
+// A checksum comes before the option that it covers, so a frame waits until its headers have been read. That takes at most FS_FAR
+// bytes and the parser's stages, however long the frame is. DEPTH words are more than that, so a full buffer
 // always has a frame that may leave. Edits come in the order of frames, at most one per word held, so their queue is as deep.
 module fs_delay #(
     parameter DATA_WIDTH = 64,
@@ -89,7 +89,7 @@ module fs_delay #(
     end
   end
 
-  // ---- 1: the edit's parts, and which bytes of this word they are. A narrow edit has no IP part.
+  // ---- 1: the edit's parts, and the bytes of this word that they change. A narrow edit has no IP part.
   wire [110:0] e = 111'(edit1);
   wire [31:0] stamp = e[33:2];
   wire [8:0] stamp_at = e[42:34];

@@ -3,9 +3,9 @@
 // Walks through IPv6's extension headers to the transport: hop by hop, routing, destination options, and first fragments.
 //
 // An extension header's length is a multiple of eight bytes, so each begins in one of the word's slots of eight bytes, at the
-// same place within its slot. As in fs_option_scan, each slot is a node that says where a walk goes if it comes there, and
-// two neighbouring groups become one by a look-up per node. The walk is then one look-up per word. A slot has two nodes,
-// because a fragment header is read in another way than the rest.
+// same place within its slot. As in fs_option_scan, each slot is a node: it says where a walk continues from there. One look-up
+// per node joins two neighbouring groups. The walk then takes one look-up per word. A slot has two nodes, because a fragment
+// header has another format than the rest.
 //
 // At most six extension headers are followed, and none behind byte 368, as in crates/flowstamp-linux/bpf/packet.h.
 module fs_extensions #(
@@ -20,7 +20,7 @@ module fs_extensions #(
     input  logic [DATA_WIDTH-1:0] data,
     input  logic [15:0]           after,
     input  logic                  late,         // headers begin at byte 6 of a slot, else at byte 2
-    // The same word one cycle later, and one more per two levels, and what is known of IP with it.
+    // The same word later, by one cycle and one more per two levels, with its IP fields.
     input  logic                  walk_valid,
     input  logic                  walk_first,
     input  logic [8:0]            walk_base,
@@ -34,11 +34,11 @@ module fs_extensions #(
     output logic                  extended,     // there is an extension header
     output logic [8:0]            l4_at         // of the transport
 );
-  localparam NODE = 16;  // what comes, headers so far, slots behind the group's start
+  localparam NODE = 16;  // meaning of the next header, headers so far, slots from the group's start
   localparam [3:0] MOST_HEADERS = 6;
   localparam FARTHEST = 368;
 
-  // What a number of a next header stands for. Bit 2: the walk goes on; bit 0: a fragment header.
+  // The meaning of a next-header number. Bit 2: the walk continues; bit 0: a fragment header.
   localparam [2:0] OTHER = 0, TCP = 1, SHIM = 2, HEADER = 4, FRAGMENT = 5;
   function automatic logic [2:0] meaning(input logic [7:0] number);
     case (number)
@@ -118,7 +118,7 @@ module fs_extensions #(
     extended_now = !walk_first && extended;
     if (!walk_v6) begin
       comes_now = walk_ip ? meaning(walk_protocol) : OTHER;
-      if (comes_now[2]) comes_now = OTHER;  // IPv4 has none
+      if (comes_now[2]) comes_now = OTHER;  // IPv4 has no extension headers
       at_now = walk_l4_at;
     end else if (walk_ip && walk_l4_at[8:LOG] == walk_base[8:LOG]) begin
       comes_now = meaning(walk_protocol);

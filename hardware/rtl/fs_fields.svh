@@ -10,8 +10,8 @@
 
 // No header that is read or written ends behind this byte: 14 + 2 tags of 4 + 60 of IPv4 + 60 of TCP = 142.
 `define FS_HEADER_BYTES 144
-// The same behind IPv6 extension headers, as FS_HEADERS_MAX in crates/flowstamp-linux/bpf/packet.h. A word that begins here
-// or later only passes. A multiple of the widest word.
+// The same with IPv6 extension headers, as FS_HEADERS_MAX in crates/flowstamp-linux/bpf/packet.h: a multiple of the widest word.
+// Words that begin here or later pass unread.
 `define FS_FAR 9'd448
 
 `endif

@@ -2,7 +2,7 @@
 `include "fs_fields.svh"
 // Turns a law's answer into bytes to write, checksums included: two stages.
 //
-// A checksum is mended by what changes (RFC 1624, equation 3): HC' = ~(~HC + ~m + m'). A wrong one stays wrong. At an odd
+// Checksums are updated by the difference (RFC 1624, equation 3): HC' = ~(~HC + ~m + m'). A wrong one stays wrong. At an odd
 // offset from TCP's header, each byte is in the other half of its 16-bit word.
 module fs_mend (
     input  logic        clk,

@@ -2,14 +2,14 @@
 // Finds where a walk through TCP's options leads from each byte of a word, before it is known where the options begin.
 //
 // A TCP option may begin at any byte, and each option's length says where the next one begins. A walk byte by byte is too
-// slow for a word per cycle. Instead each byte is a node that says where a walk goes if it comes there:
+// slow for a word per cycle. Instead each byte is a node that says where a walk continues from there:
 //
 //   gone      the walk has ended: end of options, a malformed length, or the option's short form
 //   hit       the stamp's option begins `value` bytes behind the group's start
 //   neither   the walk leaves the group, to `value` bytes behind its start
 //
-// Two neighbouring groups become one twice as long by one look-up per node, so log2(BYTES) levels lead through a whole word.
-// Each level has a register. Nothing in them depends on the word before, so the chain limits no clock.
+// One look-up per node joins two neighbouring groups, so log2(BYTES) levels lead through a whole word.
+// Each level has a register. No level depends on the word before, so the chain of options does not limit the clock.
 module fs_option_scan #(
     parameter DATA_WIDTH = 64,
     parameter STAGES = 5,    // at least one more than there are levels

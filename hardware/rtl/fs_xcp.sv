@@ -50,7 +50,7 @@ module fs_xcp (
     bytes1 <= frame_bytes;
   end
 
-  // ---- what goes along: found, and the feedback that the packet asks for
+  // ---- passed along the stages: found, and the feedback that the packet asks for
   logic [LAST:1] found_in;
   logic [31:0] asked[LAST+1];
   assign asked[0] = word(bytes[159:128]);
@@ -78,7 +78,7 @@ module fs_xcp (
   wire [31:0] x4 = along[PRODUCTS-2][47:16];
   wire [15:0] bytes4 = along[PRODUCTS-2][15:0];
 
-  // ---- 5 and 6: to the pools' unit, first by sixteens; more than 64 bits hold saturates
+  // ---- 5 and 6: to the pools' unit, first by sixteen bits at a time; values over 64 bits saturate
   function automatic logic [63:0] amplified(input logic [71:0] product, input logic [3:0] shift);
     logic [71:0] wide;
     wide = product >> shift;
@@ -98,7 +98,7 @@ module fs_xcp (
     {with_x5, with_x6, with_x7, with_x8, with_x9} <= {x4 != 0, with_x5, with_x6, with_x7, with_x8};
   end
 
-  // ---- 7: what can be known before the pools are
+  // ---- 7: the terms that do not depend on the pools
   function automatic logic signed [65:0] wide(input logic [63:0] amount);
     wide = $signed({2'b00, amount});
   endfunction
@@ -133,7 +133,7 @@ module fs_xcp (
   wire covers = give_all ? !neg_over[65] : !balance[65];              // paid = give - wish, so pos -= give
   wire allows = take_all ? (give_all ? allows_whole : !asks_left[65]) : covers;
 
-  // What is committed replaces the pools before the first packet that has the new gains.
+  // Committed values replace the pools before the first packet that has the new gains.
   logic [POOLS-3:0] committed;
   logic [63:0] staged_pos, staged_neg;
   logic [23:0] staged_give_mantissa, staged_take_mantissa;

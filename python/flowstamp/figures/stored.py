@@ -2,7 +2,7 @@
 """Curves of one point whose numbers a tool has counted: `[runs.theory]` with `stored`.
 
 hardware     resources of the router in hardware/, by `tools/hardware.py synthesis`
-operations   RCP's operations in the compiled BPF program, held by a test of crates/flowstamp-linux
+operations   RCP's operations in the compiled BPF program, checked by a test of crates/flowstamp-linux
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from flowstamp.figures.tables import TableError
 from flowstamp.router_cost import OPERATIONS
 
 FILES = {"hardware": ("rcp", "xcp", "vcp"), "operations": ("packet", "interval")}
-"""The files, which stand beside the figures, and their tables."""
+"""The files beside the figures, and the tables in them."""
 RESOURCES = ("gates", "luts", "flip_flops", "carries", "block_rams", "multipliers", "clock_mhz")
 COUNTS = ("registers_32", "registers_16", "lines_rtl", "lines_control", "products")
 MEASURES = tuple(dict.fromkeys((*RESOURCES, *COUNTS, *OPERATIONS)))
 
 
 def path(file: str) -> Path:
-    """Returns where a file is: beside the figures, in a wheel as in the checkout."""
+    """Returns where a file is: beside the figures, in a wheel and in a checkout."""
     return Path(__file__).parent / "data" / f"{file}.json"
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A `[runs.theory]` table with `stored`, the file, and `of`, whose numbers."""
+    """A `[runs.theory]` table: `stored` names the file, and `of` the table in it."""
 
     stored: str
     of: str
