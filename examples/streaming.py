@@ -6,8 +6,8 @@ Usage: python examples/streaming.py receive [--port 5004] [--streams N]
        python examples/streaming.py send HOST [--port 5004] [--seconds 10] [--fps 30] [--most 8]
 
 Run `flowstamp host enable --law rcp --udp 5004` on both hosts, and a router of RCP between them. The kernel then
-paces the datagrams at the lowest rate R of these routers. The sender reads R from its socket, and encodes no more than R
-carries. Neither end needs root or a package.
+paces the datagrams at the lowest rate R of these routers. The sender reads R from its socket, and encodes no more than
+R carries. Neither end needs root or a package.
 """
 
 from __future__ import annotations
