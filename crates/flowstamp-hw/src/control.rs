@@ -62,7 +62,9 @@ pub struct Rcp {
 impl Rcp {
     /// Starts the law, and writes its first rate and slot.
     ///
-    /// # Errors The first parameter that is invalid or that the hardware cannot carry out.
+    /// # Errors
+    ///
+    /// The first parameter that is invalid or that the hardware cannot carry out.
     pub fn new(
         params: &rcp::router::Params,
         capacity: Rate,
@@ -119,7 +121,9 @@ pub struct Xcp {
 impl Xcp {
     /// Starts the law. In its first slot it gives and takes nothing.
     ///
-    /// # Errors Those of [`Rcp::new`].
+    /// # Errors
+    ///
+    /// Those of [`Rcp::new`].
     pub fn new(
         params: &xcp::router::Params,
         capacity: Rate,
@@ -205,7 +209,9 @@ pub struct Vcp {
 impl Vcp {
     /// Starts the law.
     ///
-    /// # Errors Those of [`Rcp::new`].
+    /// # Errors
+    ///
+    /// Those of [`Rcp::new`].
     pub fn new(
         params: &vcp::router::Params,
         capacity: Rate,

@@ -4,7 +4,7 @@ use crate::results::Distribution;
 use flowstamp_laws::units::Time;
 
 /// Delays of packets, in bins of at most 1/128 of the delay. Each bin keeps the sum of its delays, so a percentile is a
-/// mean of delays that occurred, not the edge of a bin.
+/// mean of delays that occurred, not the edge of a bin. Fields that every delay needs come first.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Delays {

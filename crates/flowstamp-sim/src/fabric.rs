@@ -92,6 +92,8 @@ pub struct Fabric {
     impaired: Vec<Option<Box<Impaired>>>,
     routes: Vec<u32>,
     policed: bool,
+    /// Some packets carry the header of a cloud ([`Fabric::stamp_link`]).
+    clouds: bool,
     /// Memory that the next events need is prefetched.
     prefetches: bool,
     /// For each link the next link of all its packets, or [`SEVERAL`], [`IMPAIRED`], or [`HOST`] with its bits.

@@ -6,7 +6,7 @@
 //!
 //! [`EventQueue`]: super::EventQueue
 
-use super::{Heap, Key, NONE, Source, event, first_set, key};
+use super::{Heap, Key, NONE, Node, Source, event, first_set, key};
 use flowstamp_laws::units::Time;
 
 /// Buckets of the wheel.
@@ -23,14 +23,6 @@ const POPS_PER_LOOK: u32 = 1 << 16;
 const FIRST_POPS: u32 = 1 << 10;
 /// Width of a bucket until the gap between events is measured: 2^14 ps.
 const FIRST_SHIFT: u32 = 14;
-
-/// A pending event in its bucket's list.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    time: u64,
-    source: u32,
-    next: u32,
-}
 
 /// Pending events, earliest first.
 #[derive(Clone, Debug)]

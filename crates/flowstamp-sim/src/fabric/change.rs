@@ -83,6 +83,7 @@ impl Fabric {
         let (Some(egress), Some(cloud)) = (links.last().copied(), self.ports[number].cloud()) else { return };
         let feedback = cloud.as_ref().map_or(0.0, |cloud| cloud.feedback);
         *cloud = Some(Cloud { stamp, egress, feedback });
+        self.clouds = true;
     }
 
     /// Takes the feedback that packets of a governed link have brought to the end of their cloud.

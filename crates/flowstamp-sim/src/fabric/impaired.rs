@@ -26,7 +26,9 @@ impl Fabric {
                 [None, None]
             }
             Fate::Onward { after, copy } => {
-                self.leave_cloud(number, &mut packet);
+                if self.clouds {
+                    self.leave_cloud(number, &mut packet);
+                }
                 let copy = copy.map(|after| {
                     self.sent += 1;
                     (after, Packet { sack: self.sacks.copy(packet.sack), ..packet })

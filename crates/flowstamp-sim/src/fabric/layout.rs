@@ -51,6 +51,7 @@ impl Fabric {
             impaired: plans.iter().map(impaired).collect(),
             leads_to: Vec::new(),
             prefetches: plans.len() >= PREFETCHED,
+            clouds: false,
             policed: plans.iter().any(|plan| plan.police.is_some()),
             routes,
             sacks: SackPool::default(),

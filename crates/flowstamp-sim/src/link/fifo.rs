@@ -95,7 +95,7 @@ impl Sharing for Soft {
     }
 }
 
-/// A first-in, first-out queue before a line.
+/// A first-in, first-out queue before a line. Fields that packets need come first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Fifo<S> {
