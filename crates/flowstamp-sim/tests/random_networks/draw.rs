@@ -124,7 +124,7 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
     }
     impair(&mut tree, seed, scale);
     fail(&mut tree, &network.links, seed, scale);
-    list(&mut tree, seed, scale);
+    list(&mut tree, &network.nodes, seed, scale);
     tree
 }
 
@@ -134,10 +134,6 @@ fn mend(registry: &Registry, tree: &mut Table) {
     for _ in 0..8 {
         let text = toml::to_string(tree).unwrap_or_default();
         let Err(error) = load(&text, Format::Toml, "random.toml", &[], &super::folder()) else { return };
-        // "flows.g0.law.price", "dumbbell.queue.max_p", "impairments of l1: loss".
-        let key = error.key.rsplit(": ").next().unwrap_or_default();
-        let key = key.split(" of ").next().unwrap_or_default();
-        let key = key.rsplit('.').next().unwrap_or_default();
         let mut value = Value::Table(std::mem::take(tree));
         if error.key.ends_with(".law") {
             // It obeys routers, of which there are none on its path.
@@ -147,12 +143,39 @@ fn mend(registry: &Registry, tree: &mut Table) {
             for group in groups.filter(|g| g.get("name").and_then(Value::as_str) == Some(name)) {
                 put(group, "law", alone.clone());
             }
-        } else {
-            without(&mut value, key);
+        } else if !without_path(&mut value, &error.key) {
+            // "impairments of l1: loss"
+            let key = error.key.rsplit(": ").next().unwrap_or_default();
+            let key = key.split(" of ").next().unwrap_or_default();
+            without(&mut value, key.rsplit('.').next().unwrap_or_default());
         }
         if let Value::Table(mended) = value {
             *tree = mended;
         }
+    }
+}
+
+/// Drops what `path` leads to, such as "graph.links[0].queue.max_p" or "flows.g0.law.price", and says whether it was there.
+fn without_path(value: &mut Value, path: &str) -> bool {
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let (key, index) = match first.trim_end_matches(']').split_once('[') {
+        Some((key, index)) => (key, index.parse::<usize>().ok()),
+        None => (first, None),
+    };
+    let Some(rest) = rest else {
+        return index.is_none() && value.as_table_mut().is_some_and(|t| t.remove(key).is_some());
+    };
+    let Some(inner) = value.get_mut(key) else { return false };
+    match (inner, index) {
+        (Value::Array(items), Some(index)) => {
+            items.get_mut(index).is_some_and(|item| without_path(item, rest))
+        }
+        (Value::Array(groups), None) => {
+            let Some((name, rest)) = rest.split_once('.') else { return false };
+            let named = groups.iter_mut().find(|g| g.get("name").and_then(Value::as_str) == Some(name));
+            named.is_some_and(|group| without_path(group, rest))
+        }
+        (table, _) => without_path(table, rest),
     }
 }
 

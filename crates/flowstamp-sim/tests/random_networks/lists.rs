@@ -5,13 +5,16 @@ use super::schema::{Dice, Scale, seconds};
 use flowstamp_sim::random::Stream;
 use toml::{Table, Value};
 
-/// The files, in the folder of [`super::folder`]. `pairs.csv` names the nodes of parking lots and graphs.
+/// The files, in the folder of [`super::folder`]. `pairs.csv` names nodes of parking lots and graphs; its rows
+/// without a start are not to `n0`, those without an end not from the last node.
 pub const LISTS: [&str; 3] = ["burst.csv", "spread.csv", "pairs.csv"];
 
-/// Lists flows of some groups that arrive at random, by dice of their own: a network is what it would be without.
-pub fn list(tree: &mut Table, seed: u64, scale: Scale) {
+/// Lists flows between `nodes` of some groups that arrive at random, by dice of their own: a network is what it would be without.
+pub fn list(tree: &mut Table, nodes: &[String], seed: u64, scale: Scale) {
     let mut dice = Dice(Stream::new(seed, "random lists"));
-    let nodes = if tree.contains_key("dumbbell") { 2 } else { 3 };
+    let graph = !tree.contains_key("dumbbell") && !tree.contains_key("parking_lot");
+    let named = ["n0", "n1", "n2"].iter().all(|name| nodes.iter().any(|node| node == name));
+    let lists = if named { LISTS.len() } else { LISTS.len() - 1 };
     let groups = tree.get_mut("flows").and_then(Value::as_array_mut);
     for group in groups.into_iter().flatten().filter_map(Value::as_table_mut) {
         if !group.contains_key("web") || dice.chance(0.5) {
@@ -20,7 +23,12 @@ pub fn list(tree: &mut Table, seed: u64, scale: Scale) {
         group.remove("web");
         group.remove("each_hop");
         group.remove("spread");
-        put(group, "list", LISTS[dice.below(nodes)]);
+        let file = LISTS[dice.below(lists)];
+        put(group, "list", file);
+        if graph {
+            put(group, "from", nodes[0].clone());
+            put(group, "to", nodes[nodes.len() - 1].clone());
+        }
         if dice.chance(0.3) {
             put(group, "start", seconds(scale.duration * dice.magnitude(1e-4, 1.0)));
         }
