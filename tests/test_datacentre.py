@@ -149,7 +149,7 @@ def test_nothing_to_draw_is_said() -> None:
 @pytest.mark.parametrize(
     ("sets", "words"),
     [
-        ({"fat_tree.k": 3}, "fat_tree.k: is 3; it must be even, and 2 to 24"),
+        ({"fat_tree.k": 3}, "fat_tree.k: is 3; it must be even, and 2 to 32"),
         ({"fat_tree.k": 26}, "fat_tree.k: is 26"),
         ({"fat_tree.rate": "0bps"}, "fat_tree.rate: is "),
         ({"flows.web.pattern": "all"}, "flows.*pattern.*`random`, `permutation`, `incast`"),

@@ -4,10 +4,10 @@ use super::{Builder, Result, error, of_full};
 use crate::scenario::{Buffer, FatTree, Graph, LeafSpine, Link, LinkRate};
 use flowstamp_laws::units::{Rate, Time};
 
-/// Ports per switch of the largest fat tree, which has 3456 hosts.
-const MOST_PORTS: u32 = 24;
+/// Ports per switch of the largest fat tree, which has 8192 hosts.
+const MOST_PORTS: u32 = 32;
 /// Maximum number of duplex links of a leaf-spine network: as many as the largest fat tree has.
-const MOST_LINKS: u64 = 3 * 3456;
+const MOST_LINKS: u64 = 3 * 8192;
 
 /// A topology as a graph.
 #[derive(Clone, Debug)]

@@ -398,14 +398,8 @@ impl Builder<'_> {
 
     /// Notes the links that are one of several equal-cost choices for flows between these nodes.
     pub(super) fn spread_over(&mut self, core: &Core, pairs: &[(usize, usize)]) {
-        let mut sources: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-        for (from, to) in pairs {
-            sources.entry(*to).or_default().insert(*from);
-        }
-        for (to, from) in sources {
-            if let Some(reach) = core.reach(&self.links, &from, to) {
-                self.parallel.extend(reach.parallel);
-            }
+        if let Some(reach) = core.reach(&self.links, pairs.iter().copied()) {
+            self.parallel.extend(reach.parallel);
         }
     }
 

@@ -73,7 +73,14 @@ struct Search {
     next: RefCell<BTreeMap<usize, Rc<[usize]>>>,
 }
 
-/// All links on least-cost paths between two nodes.
+/// Whether a link is on a least-cost path, and whether it is one of several choices at its node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    reached: bool,
+    parallel: bool,
+}
+
+/// All links on least-cost paths between pairs of nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reach {
     pub links: BTreeSet<u32>,
@@ -156,35 +163,69 @@ impl Core {
         self.follow(links, from, to, |_| ()).is_some()
     }
 
-    /// All links on least-cost paths to a node from several others; `None` if one of them has no path.
-    pub(super) fn reach(&self, links: &[LinkPlan], from: &BTreeSet<usize>, to: usize) -> Option<Reach> {
-        let mut reach = Reach::default();
-        for start in from {
-            self.follow(links, *start, to, |_| ())?;
+    /// All links on least-cost paths between pairs of nodes (source, destination); `None` if a pair has no path.
+    pub(super) fn reach(
+        &self,
+        links: &[LinkPlan],
+        pairs: impl IntoIterator<Item = (usize, usize)>,
+    ) -> Option<Reach> {
+        let mut marked = vec![Mark::default(); links.len()];
+        // Paths to hosts of the same switch are the same up to the switch, so one search serves all of them.
+        let mut sources: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for (from, to) in pairs {
+            let last = self.before(to).map(|edge| self.edges[edge]);
+            if let Some((_, _, link)) = last {
+                marked[link as usize].reached = true;
+            }
+            sources.entry(last.map_or(to, |(before, _, _)| before)).or_default().insert(from);
         }
-        self.follow(links, *from.first()?, to, |search| {
-            let (mut seen, mut ahead) = (from.clone(), from.iter().copied().collect::<Vec<_>>());
-            while let Some(node) = ahead.pop() {
-                if node == search.to {
-                    continue;
-                }
-                let next = search.next(node);
-                for edge in next.iter() {
-                    let (_, there, link) = self.edges[*edge];
-                    reach.links.insert(link);
-                    if next.len() > 1 {
-                        reach.parallel.insert(link);
-                    }
-                    if seen.insert(there) {
-                        ahead.push(there);
-                    }
+        let mut seen = vec![usize::MAX; self.names.len()];
+        for (end, from) in &sources {
+            from.iter().try_for_each(|start| self.follow(links, *start, *end, |_| ()))?;
+            self.follow(links, *from.first()?, *end, |search| {
+                self.mark(search, from, &mut seen, &mut marked);
+            })?;
+        }
+        let those = |of: fn(&Mark) -> bool| {
+            (0..).zip(&marked).filter(|(_, mark)| of(mark)).map(|(link, _)| link).collect()
+        };
+        Some(Reach { links: those(|mark| mark.reached), parallel: those(|mark| mark.parallel) })
+    }
+
+    /// Marks the links on the paths that `search` found from these nodes. `seen` has for each node the last end of a
+    /// search that came by.
+    fn mark(&self, search: &Shortest<'_>, from: &BTreeSet<usize>, seen: &mut [usize], marked: &mut [Mark]) {
+        let mut ahead: Vec<usize> = from.iter().copied().collect();
+        from.iter().for_each(|node| seen[*node] = search.to);
+        while let Some(node) = ahead.pop() {
+            if node == search.to {
+                continue;
+            }
+            let next = search.next(node);
+            for edge in next.iter() {
+                let (_, there, link) = self.edges[*edge];
+                let mark = &mut marked[link as usize];
+                mark.reached = true;
+                mark.parallel |= next.len() > 1;
+                if std::mem::replace(&mut seen[there], search.to) != search.to {
+                    ahead.push(there);
                 }
             }
+        }
+    }
+
+    /// Whether there is only one least-cost path; `None` if there is none.
+    fn is_single(&self, links: &[LinkPlan], from: usize, to: usize) -> Option<bool> {
+        let mut single = true;
+        self.follow(links, from, to, |search| {
+            let mut node = from;
+            while single && node != search.to {
+                let next = search.next(node);
+                single = next.len() == 1;
+                node = self.edges[next[0]].1;
+            }
         })?;
-        let mut last = Way::default();
-        self.last_mile(to, &mut last);
-        reach.links.extend(last.links);
-        Some(reach)
+        Some(single)
     }
 
     /// The paths of flows between two nodes: one for all, or one for each of `flows` where there are several paths.
@@ -194,11 +235,7 @@ impl Core {
         (from, to): (usize, usize),
         flows: impl IntoIterator<Item = Hashed>,
     ) -> Option<Ways> {
-        let single = |from, to| {
-            let reach = self.reach(links, &BTreeSet::from([from]), to);
-            reach.map(|reach| reach.parallel.is_empty())
-        };
-        let one = single(from, to)? && single(to, from)?;
+        let one = self.is_single(links, from, to)? && self.is_single(links, to, from)?;
         let most = if one { 1 } else { usize::MAX };
         flows.into_iter().take(most).map(|flow| self.ways(links, from, to, flow)).collect()
     }

@@ -5,7 +5,7 @@ use super::super::groups::Leg;
 use super::super::paths::{Core, Hashed, Way, Ways};
 use crate::scenario::{FlowGroup, OneOrMany};
 use flowstamp_laws::units::Time;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Extent of the paths of a group.
 pub(super) struct Span {
@@ -56,18 +56,11 @@ impl Builder<'_> {
     /// The extent of the paths of one leg.
     fn of_leg(&self, group: &FlowGroup, leg: &Leg, core: &Core) -> Option<Span> {
         let any = Hashed::new(0, "", 0);
-        let mut ends: [BTreeMap<usize, BTreeSet<usize>>; 2] = Default::default();
-        for (from, to) in &leg.pairs {
-            ends[0].entry(*to).or_default().insert(*from);
-            ends[1].entry(*from).or_default().insert(*to);
-        }
-        let mut reaches: [BTreeSet<u32>; 2] = Default::default();
-        for (ends, reach) in ends.iter().zip(&mut reaches) {
-            for (to, from) in ends {
-                reach.extend(core.reach(&self.links, from, *to)?.links);
-            }
-        }
-        let leaving = ends[1].keys().flat_map(|node| &core.leaving()[*node]);
+        let back = leg.pairs.iter().map(|(from, to)| (*to, *from));
+        let reaches =
+            [core.reach(&self.links, leg.pairs.iter().copied())?.links, core.reach(&self.links, back)?.links];
+        let sources: BTreeSet<usize> = leg.pairs.iter().map(|(from, _)| *from).collect();
+        let leaving = sources.iter().flat_map(|node| &core.leaving()[*node]);
         let first = leaving.map(|edge| core.edges[*edge].2).filter(|link| reaches[0].contains(link));
         let first = first.collect::<BTreeSet<_>>().len();
         let ways = leg.pairs.iter().map(|(from, to)| core.ways(&self.links, *from, *to, any));
