@@ -25,6 +25,7 @@ macro_rules! params {
 }
 use params;
 
+pub mod hpcc;
 pub mod liar;
 pub mod link;
 pub mod medium;
@@ -38,6 +39,7 @@ pub mod router;
 pub mod sender;
 pub mod share;
 pub mod stamp;
+pub mod swift;
 pub mod tcp;
 pub mod told;
 pub mod transport;

@@ -48,6 +48,17 @@ pub struct FlowView {
     pub app_rate: Option<Rate>,
 }
 
+/// The path of a flow as a sender law sees it ([`FlowChange::Path`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PathView {
+    /// Number of routers of any kind on the data path, which the time to live of returned packets shows.
+    pub hops: u8,
+    /// The time that a full packet and its ack take while nothing waits.
+    pub rtt: Time,
+    /// The rate of the slowest link of the data path; `None` if a rate varies.
+    pub rate: Option<Rate>,
+}
+
 /// An ack of new data, as the law sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack<'a> {
@@ -199,6 +210,8 @@ pub struct SenderTraits {
     pub handshake: bool,
     /// A flow turns into a TCP if a router on its path does not support the law's protocol.
     pub falls_back: bool,
+    /// The law hears of its path at the start of a flow ([`FlowChange::Path`]).
+    pub knows_path: bool,
     /// Flows ask whether their receiver supports the law's header, and work without it if not.
     pub asks_receiver: bool,
     /// Flows send a window in a burst, although their routers expect its packets spread over a round trip.
@@ -229,6 +242,7 @@ impl SenderTraits {
         delivery_rate: false,
         handshake: false,
         falls_back: false,
+        knows_path: false,
         asks_receiver: false,
         sends_at_once: false,
         datagrams: false,
@@ -256,6 +270,11 @@ pub struct Probes {
     pub longest_gap: u64,
 }
 
+impl Probes {
+    /// No probes: the law learns of a better rate from the packets that its pace allows.
+    pub const NONE: Self = Self { share: 0.0, longest_gap: u64::MAX };
+}
+
 /// The pace of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pacing {
@@ -263,7 +282,7 @@ pub struct Pacing {
     pub rate: Rate,
     /// Only the pace limits the flow; the window has no effect.
     pub alone: bool,
-    /// Limits of probes; `None` allows one per round trip.
+    /// Limits of probes; `None` allows one per round trip. See [`Probes::NONE`].
     pub probes: Option<Probes>,
 }
 
@@ -366,9 +385,8 @@ pub(crate) fn check_desired(rate: Option<Rate>) -> Result<(), Refused> {
 pub enum FlowChange<'a, P> {
     /// New parameters; only with [`SenderTraits::told`].
     Params(&'a P),
-    /// Number of routers of any kind on the data path, which the time to live of returned packets shows: at the start,
-    /// and after a change of route. Only with [`SenderTraits::falls_back`].
-    Hops(u8),
+    /// The flow's path: at the start with [`SenderTraits::knows_path`], and after a change of route.
+    Path(PathView),
     /// Measurements of the ingress, before each answer; only with [`SenderTraits::governs`].
     Ingress {
         /// Flows present on the governed link; only with [`SenderTraits::counts_flows`].
@@ -415,7 +433,8 @@ pub trait SenderLaw: Sized {
     /// Creates the law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;
 
-    /// The congestion window in bytes, at least one packet.
+    /// The congestion window in bytes, at least one packet. A law whose window is less returns one packet, and a
+    /// [pace](Self::pacing) below one packet per round trip.
     fn cwnd(&self) -> f64;
 
     /// The pace of departures; with `None` packets leave as soon as the window allows.

@@ -6,7 +6,7 @@ use flowstamp_laws::pcp::header::{B1, B2, passed, sent};
 use flowstamp_laws::pcp::router::{Params, Router};
 use flowstamp_laws::pcp::{Header, Sender, sender};
 use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
-use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowChange, FlowView, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowChange, FlowView, PathView, SenderLaw};
 use flowstamp_laws::stamp::StampLaw;
 use flowstamp_laws::units::{Rate, Time};
 use proptest::prelude::*;
@@ -473,7 +473,7 @@ fn a_router_without_pcp_makes_it_a_tcp() {
     let after = |routers: u32| (0..routers).fold(sent(false), |bits, _| passed(bits, false));
     let new = || {
         let mut law = law(params, None);
-        law.on_change(FlowChange::Hops(3));
+        law.on_change(FlowChange::Path(PathView { hops: 3, ..PathView::default() }));
         assert!(Sender::traits(&params).handshake);
         law
     };
@@ -498,15 +498,15 @@ fn a_router_without_pcp_makes_it_a_tcp() {
     // Two changes of route within a round trip: packets of both earlier routes still return, but not two round trips later.
     let mut flow = new();
     flow.on_feedback(&Feedback { now: RTT, srtt: RTT, stamp: &stamp, bits: after(3), carried: 0.0 });
-    flow.on_change(FlowChange::Hops(4));
-    flow.on_change(FlowChange::Hops(5));
+    flow.on_change(FlowChange::Path(PathView { hops: 4, ..PathView::default() }));
+    flow.on_change(FlowChange::Path(PathView { hops: 5, ..PathView::default() }));
     for (at, routers, falls) in [(2, 3, false), (2, 4, false), (3, 5, false), (5, 5, false), (5, 4, true)] {
         flow.on_ack(&Ack { bits: after(routers), ..Ack::of_one(RTT * at, RTT, &stamp) });
         assert_eq!(flow.report().fallen_back.is_some(), falls, "{at} {routers}");
     }
     // A flow that does not negotiate does not look.
     let mut flow = law(sender::Params::default(), None);
-    flow.on_change(FlowChange::Hops(3));
+    flow.on_change(FlowChange::Path(PathView { hops: 3, ..PathView::default() }));
     flow.on_ack(&Ack { bits: after(1), ..Ack::of_one(RTT, RTT, &stamp) });
     assert_eq!(flow.report().fallen_back, None);
     assert!(!Sender::traits(&sender::Params::default()).handshake);

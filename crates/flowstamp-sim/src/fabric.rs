@@ -15,10 +15,11 @@ use crate::link::{Admission, Impaired, Plain, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Grant, Turns};
 use crate::packet::{DATA, Packet, SackPool};
-use crate::plan::{END, Medium};
+use crate::plan::{END, FlowRoutes, Medium};
 use crate::prefetch::{prefetch, prefetch_part};
 use flowstamp_laws::router::MAX_TIMERS;
-use flowstamp_laws::units::Time;
+use flowstamp_laws::sender::PathView;
+use flowstamp_laws::units::{Rate, Time};
 
 /// Maximum number of queue laws of a link.
 const MAX_QUEUES: usize = 8;
@@ -126,11 +127,23 @@ impl Fabric {
         }
     }
 
-    /// Number of router links on the route that begins at `route`.
+    /// The path over these routes for packets and acks of these sizes.
     #[must_use]
-    pub fn hops(&self, route: u32) -> u8 {
-        let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
-        links.filter(|link| (**link as usize) < self.ports.len()).count().min(usize::from(u8::MAX)) as u8
+    pub fn path(&self, routes: FlowRoutes, [packet, ack]: [u16; 2]) -> PathView {
+        let links = |route: u32| self.routes[route as usize..].iter().take_while(|link| **link != END);
+        let passing = |link: &u32, size| self.links[*link as usize].passing(size);
+        let times = links(routes.data).map(|link| passing(link, packet));
+        let times = times.chain(links(routes.acks).map(|link| passing(link, ack)));
+        let rtt = times.fold(Time::ZERO, |sum, (delay, sending)| sum + delay + sending.unwrap_or_default());
+        let slowest = links(routes.data)
+            .map(|link| passing(link, packet).1)
+            .try_fold(Time::ZERO, |most, time| Some(most.max(time?)));
+        let hops = links(routes.data).filter(|link| (**link as usize) < self.ports.len()).count();
+        PathView {
+            hops: hops.min(usize::from(u8::MAX)) as u8,
+            rtt,
+            rate: slowest.map(|time| Rate::from_bytes_per_sec(f64::from(packet) / time.as_secs_f64())),
+        }
     }
 
     /// Turns off all handling ahead of time: each packet moves by an event of its own.

@@ -470,8 +470,8 @@ impl Hosts {
             app_rate: spec.plan.governs().map_or_else(|| spec.rate.map(wire), |(_, most)| Some(most)),
         };
         let mut law = law_spec.build(&view);
-        if traits.falls_back {
-            law.on_change(FlowChange::Hops(net.hops(routes.data)));
+        if traits.falls_back || traits.knows_path {
+            law.on_change(FlowChange::Path(net.path(routes, [self.packet_bytes, self.ack_bytes])));
         }
         let bin = size.filter(|_| spec.arriving).map_or(0, |size| size_bins::bin(size, payload));
         let handshake = transport.handshake.unwrap_or(traits.handshake);

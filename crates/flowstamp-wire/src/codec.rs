@@ -13,6 +13,8 @@ pub const fn codec(header: Header) -> Option<Codec> {
         Header::Plain => None,
         // VCP uses IP's own ECN bits (`ecn`); its model, `VcpExact`, has no form on a wire.
         Header::Vcp | Header::VcpExact => None,
+        // HPCC-PINT's papers leave the layout of the digest to the switch.
+        Header::Hpcc => None,
         Header::Xcp => Some(xcp::PAPER),
         Header::XcpDraft => Some(xcp::DRAFT),
         Header::Rcp => Some(rcp::CODEC),

@@ -186,8 +186,8 @@ impl SenderLaw for Sender {
     }
 
     fn on_change(&mut self, change: FlowChange<'_, Params>) {
-        if let FlowChange::Hops(hops) = change {
-            self.negotiation.passes(hops);
+        if let FlowChange::Path(path) = change {
+            self.negotiation.passes(path.hops);
         }
     }
 

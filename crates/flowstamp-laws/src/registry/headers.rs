@@ -3,7 +3,7 @@
 use crate::share::police::{Belief, FeedbackBounds};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::{Rate, Time};
-use crate::{pcp, rcp, vcp, xcp};
+use crate::{hpcc, pcp, rcp, vcp, xcp};
 
 macro_rules! headers {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ty; )*) => {
@@ -95,4 +95,6 @@ headers! {
     Vcp "vcp" vcp::header::Header;
     /// A load factor, as VCP's section V has it.
     VcpExact "vcp-exact" vcp::exact::Header;
+    /// HPCC's: utilisation of the busiest link, and capacity of the slowest.
+    Hpcc "hpcc" hpcc::Header;
 }

@@ -158,5 +158,7 @@ in_this_build! { routers
     full {
         /// VCP as its section V models it: the load factor itself.
         VcpExact "vcp-exact" VcpExact vcp::exact::Router;
+        /// HPCC's router: utilisation of the link (Li et al. 2019, Ben Basat et al. 2020).
+        Hpcc "hpcc" Hpcc crate::hpcc::Router;
     }
 }

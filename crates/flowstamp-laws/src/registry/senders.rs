@@ -97,7 +97,7 @@ macro_rules! senders {
                 match (self, change) {
                     $(
                         (Self::$variant(l), FlowChange::Params(SenderSpec::$variant(p))) => l.on_change(FlowChange::Params(p)),
-                        (Self::$variant(l), FlowChange::Hops(hops)) => l.on_change(FlowChange::Hops(hops)),
+                        (Self::$variant(l), FlowChange::Path(path)) => l.on_change(FlowChange::Path(path)),
                         (Self::$variant(l), FlowChange::Ingress { micro_flows, min_rtt }) => {
                             l.on_change(FlowChange::Ingress { micro_flows, min_rtt });
                         }
@@ -138,6 +138,8 @@ in_this_build! { senders
         VcpEdge "vcp-edge" Vcp Box<vcp::edge::Sender> => Vcp;
         /// VCP as its section V models it: by the load factor itself.
         VcpExact "vcp-exact" VcpExact vcp::exact::Sender => VcpExact;
+        /// HPCC: a window that follows the utilisation of the busiest link (Li et al. 2019).
+        Hpcc "hpcc" Hpcc Box<crate::hpcc::Sender> => Hpcc;
         /// An XCP sender that lies or does not obey.
         XcpLiar "xcp-liar" Xcp Box<crate::liar::Sender<xcp::Sender<xcp::header::Window>>> => Xcp, blind XcpB;
         /// A sender of XCP as the Internet-Draft writes it that lies or does not obey.
@@ -182,6 +184,8 @@ in_this_build! { senders
         Bbr3 "bbr3" Plain Box<tcp::Bbr3>;
         /// Data Center TCP (RFC 8257).
         Dctcp "dctcp" Plain Box<tcp::Dctcp>;
+        /// Swift: a window that follows a target delay (Kumar et al. 2020).
+        Swift "swift" Plain Box<crate::swift::Sender>;
     }
     {
         /// Datagrams at the application's rate, whatever comes back.

@@ -219,8 +219,8 @@ impl<E: Encoding> SenderLaw for Sender<E> {
     }
 
     fn on_change(&mut self, change: FlowChange<'_, Params>) {
-        if let FlowChange::Hops(hops) = change {
-            self.negotiation.passes(hops);
+        if let FlowChange::Path(path) = change {
+            self.negotiation.passes(path.hops);
         }
     }
 

@@ -3,7 +3,7 @@
 use flowstamp_laws::Stamp;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
-use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowChange, FlowView, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowChange, FlowView, PathView, SenderLaw};
 use flowstamp_laws::stamp::StampLaw;
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_laws::xcp::router::{Params, Router};
@@ -528,7 +528,7 @@ fn asks_its_path<E: Encoding>() {
     let new = |negotiate| {
         let params = flowstamp_laws::xcp::sender::Params { negotiate, ..Default::default() };
         let mut law = Sender::<E>::new(&params, &flow);
-        law.on_change(FlowChange::Hops(3));
+        law.on_change(FlowChange::Path(PathView { hops: 3, ..PathView::default() }));
         assert_eq!(Sender::<E>::traits(&params).handshake, negotiate);
         law
     };

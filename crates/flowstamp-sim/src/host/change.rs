@@ -56,9 +56,10 @@ impl Hosts {
             *routes = FlowRoutes { data: to[0].unwrap_or(routes.data), acks: to[1].unwrap_or(routes.acks) };
             before != *routes
         };
+        let sizes = [self.packet_bytes, self.ack_bytes];
         for flow in &mut self.flows {
-            if follow(&mut flow.routes) && flow.falls_back && flow.started {
-                flow.law.on_change(FlowChange::Hops(net.hops(flow.routes.data)));
+            if follow(&mut flow.routes) && flow.started {
+                flow.law.on_change(FlowChange::Path(net.path(flow.routes, sizes)));
             }
         }
         self.arrivals.iter_mut().flat_map(|plan| plan.routes.iter_mut().flatten()).for_each(|routes| {

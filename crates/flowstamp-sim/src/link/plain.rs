@@ -50,6 +50,16 @@ impl Plain {
         self.delay
     }
 
+    /// Propagation delay, and the transmission time of a packet of `size` bytes where the rate is constant.
+    #[must_use]
+    pub fn passing(&self, size: u16) -> (Time, Option<Time>) {
+        let sending = match &self.service {
+            Service::Constant(wire) => Some(wire.finish(Time::ZERO, u32::from(size))),
+            _ => None,
+        };
+        (self.delay, sending)
+    }
+
     /// When the transmission of this packet ends.
     #[inline]
     pub(super) fn finish_of(&self, entry: &InFlight) -> Time {
