@@ -41,11 +41,13 @@ NAMES = {
     "dctcp": "DCTCP",
     "fast": "FAST",
     "highspeed": "HighSpeed TCP",
+    "hpcc": "HPCC",
     "htcp": "H-TCP",
     "newreno": "NewReno",
     "reno": "Reno",
     "sack": "SACK",
     "scalable": "Scalable TCP",
+    "swift": "Swift",
     **{law.lower(): law for law in PAPERS.values()},
 }
 """How the filter writes the names of laws; other laws keep the name that scenarios use."""

@@ -3,7 +3,7 @@
 //!
 //! The paper's packets collect four values at each hop (in-band network telemetry), and the sender computes the
 //! utilisation `U` of each link. A stamp has a fixed size. Here routers compute `U` and packets carry the largest, as
-//! in HPCC-PINT (Ben Basat et al., SIGCOMM 2020, section 4.3).
+//! in HPCC-PINT (Ben Basat et al., SIGCOMM 2020).
 
 pub mod router;
 pub mod sender;

@@ -53,8 +53,8 @@ pub struct FlowView {
 pub struct PathView {
     /// Number of routers of any kind on the data path, which the time to live of returned packets shows.
     pub hops: u8,
-    /// The time that a full packet and its ack take while nothing waits.
-    pub rtt: Time,
+    /// The time that a full packet and its ack take while nothing waits; `None` if a delay varies.
+    pub rtt: Option<Time>,
     /// The rate of the slowest link of the data path; `None` if a rate varies.
     pub rate: Option<Rate>,
 }

@@ -24,12 +24,15 @@
 //! 1. Fabric delay and endpoint delay have a window each, and the lesser counts / only the fabric's is here / hosts
 //!    have no delay of their own. `endpoint_target` is refused.
 //! 2. Base target and hop scaling are constants of the data centre / by default the target is 1.25 times the path's
-//!    own base RTT, which contains its hops / the paper's microseconds suit its network only.
+//!    own base RTT, which contains its hops, or the least RTT so far where delays vary / the paper's microseconds suit
+//!    its network only.
 //! 3. The flow-scaling range is a constant / its default is as long as the base target / as deviation 2.
 //! 4. Hops follow from the time to live / the network layout tells them / it is the same number.
 //! 5. Nothing on application-limited flows / their window does not grow / nothing else would bound it.
-//! 6. Nothing on constants / `ai`, `beta`, `max_mdf` and the threshold are those of htsim's model, whose authors call
-//!    them guesses / the paper gives none.
+//! 6. Most constants have no value / they are those of htsim's model, whose comments call them guesses; the least
+//!    window is 0.001 packets / laws need defaults.
+//! 7. Each timeout counts / one counts only if the pace has let a packet go since the last / the timer here runs while
+//!    the pace holds a retransmission back, and each expiry would lower the pace further.
 
 use crate::sender::{
     AS_MUCH_AS_THERE_IS, Ack, Congestion, FlowChange, FlowView, Pacing, PathView, Probes, SenderLaw,
@@ -42,16 +45,17 @@ use crate::{Refused, check_times, within};
 crate::params! {
     /// Parameters that a scenario may set.
     pub struct Params {
-        /// Target RTT without scaling. Default: 1.25 times the RTT of a packet over the flow's idle path.
+        /// Target RTT without scaling. Default: 1.25 times the RTT of a packet over the flow's idle path, or 1.25 times the
+        /// least RTT so far where delays vary.
         pub base_target: Option<Time> = None, // deviation 2
         /// Time that each router link of the data path adds to the target.
         pub hop_target: Time = Time::ZERO, // deviation 2
         /// `fs_range`: the most that a small window adds to the target. Default: the base target.
         pub fs_range: Option<Time> = None, // deviation 3
         /// `fs_min_cwnd`: window in packets up to which the target has all of `fs_range`.
-        pub fs_min_cwnd: f64 = 0.1, // section 3.5
+        pub fs_min_cwnd: f64 = 0.1, // deviation 6
         /// `fs_max_cwnd`: window in packets from which on the target has nothing of `fs_range`.
-        pub fs_max_cwnd: f64 = 100.0, // section 3.5
+        pub fs_max_cwnd: f64 = 100.0, // deviation 6
         /// `ai`: additive increase in packets per round trip.
         pub ai: f64 = 1.0, // deviation 6
         /// `beta`: share of the excess delay by which the window shrinks.
@@ -59,7 +63,7 @@ crate::params! {
         /// `max_mdf`: largest share of the window that a decrease takes.
         pub max_mdf: Ratio = Ratio::new(0.5), // deviation 6
         /// `min_cwnd`: least window in packets, 0.001 or more.
-        pub min_cwnd: f64 = 0.001, // section 3.1
+        pub min_cwnd: f64 = 0.001, // deviation 6
         /// `max_cwnd`: largest window in packets.
         pub max_cwnd: f64 = 1e9,
         /// `RETX_RESET_THRESHOLD`: timeouts in a row from which on the window is `min_cwnd`.
@@ -89,14 +93,16 @@ pub struct Sender {
     params: Params,
     packet: f64,
     cwnd: f64,
-    /// RTT of the idle path, and its router links.
+    /// RTT of the idle path; if that is unknown, the least RTT so far.
     path_rtt: f64,
+    path_known: bool,
     hops: f64,
     /// The newest RTT; zero before the first.
     rtt: f64,
     last_decrease: Option<Time>,
-    /// Timeouts since the last ack.
+    /// Timeouts since the last ack, and the time from which on the next one counts.
     timeouts: u32,
+    timeout_counts_from: Time,
 }
 
 impl Sender {
@@ -114,6 +120,11 @@ impl Sender {
         let range = p.fs_range.map_or(base, Time::as_secs_f64);
         let flows = flow_scaling(self.cwnd, range, p.fs_min_cwnd, p.fs_max_cwnd);
         base + self.hops * p.hop_target.as_secs_f64() + flows
+    }
+
+    /// Time between two packets; zero for a window of a packet or more.
+    fn pacing_delay(&self) -> Time {
+        Time::from_secs_f64(if self.cwnd < 1.0 { self.rtt / self.cwnd } else { 0.0 })
     }
 
     fn set(&mut self, now: Time, cwnd: f64) {
@@ -169,16 +180,19 @@ impl SenderLaw for Sender {
             packet: f64::from(flow.packet_bytes),
             cwnd: flow.initial_window.max(1.0).min(p.max_cwnd),
             path_rtt: 0.0,
+            path_known: false,
             hops: 0.0,
             rtt: 0.0,
             last_decrease: None,
             timeouts: 0,
+            timeout_counts_from: Time::ZERO,
         }
     }
 
     fn on_change(&mut self, change: FlowChange<'_, Params>) {
         if let FlowChange::Path(PathView { hops, rtt, .. }) = change {
-            (self.hops, self.path_rtt) = (f64::from(hops), rtt.as_secs_f64());
+            (self.hops, self.path_known) = (f64::from(hops), rtt.is_some());
+            self.path_rtt = rtt.unwrap_or_default().as_secs_f64();
         }
     }
 
@@ -197,6 +211,9 @@ impl SenderLaw for Sender {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.timeouts = 0;
         self.rtt = ack.rtt.as_secs_f64();
+        if !self.path_known {
+            self.path_rtt = ack.min_rtt.as_secs_f64();
+        }
         let (delay, target) = (self.rtt, self.target());
         if delay >= target {
             let share = 1.0 - self.params.beta * (delay - target) / delay;
@@ -209,13 +226,14 @@ impl SenderLaw for Sender {
 
     fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
         match sign {
-            Congestion::Timeout { .. } => {
+            Congestion::Timeout { .. } if now >= self.timeout_counts_from => {
                 self.timeouts += 1;
                 if self.timeouts >= self.params.retx_reset_threshold {
                     self.set(now, self.params.min_cwnd);
                 } else {
                     self.decrease(now, 1.0 - self.params.max_mdf.get());
                 }
+                self.timeout_counts_from = now + self.pacing_delay(); // deviation 7
             }
             Congestion::Loss { .. } => {
                 self.timeouts = 0;

@@ -13,7 +13,7 @@ const FLOW: FlowView = FlowView { packet_bytes: 1000, initial_window: 10.0, app_
 const T: Time = Time::from_micros(13);
 
 fn path(rate: Rate) -> FlowChange<'static, Params> {
-    FlowChange::Path(PathView { hops: 1, rtt: T, rate: Some(rate) })
+    FlowChange::Path(PathView { hops: 1, rtt: Some(T), rate: Some(rate) })
 }
 
 /// A flow on a path of 100 Gb/s, and the packets that it has delivered.

@@ -11,7 +11,7 @@ const US: fn(u64) -> Time = Time::from_micros;
 /// A flow on a path of `hops` routers whose idle RTT is 20 us.
 fn flow(params: &Params, window: f64, hops: u8) -> Sender {
     let mut law = Sender::new(params, &FlowView { initial_window: window, ..FLOW });
-    law.on_change(FlowChange::Path(PathView { hops, rtt: US(20), rate: None }));
+    law.on_change(FlowChange::Path(PathView { hops, rtt: Some(US(20)), rate: None }));
     law
 }
 
@@ -102,6 +102,9 @@ fn flow_scaling_is_that_of_section_3_5() {
 fn the_default_target_follows_the_path() {
     assert!(close(flow(&Params::default(), 100.0, 7).target(), 25e-6));
     assert!(close(flow(&Params::default(), 1.0, 7).target(), 25e-6 + flow_scaling(1.0, 25e-6, 0.1, 100.0)));
+    let mut unknown = Sender::new(&Params::default(), &FlowView { initial_window: 100.0, ..FLOW });
+    ack(&mut unknown, US(100), US(32), 1);
+    assert!(close(unknown.target(), 40e-6));
     let hops = Params { hop_target: US(3), ..Params::default() };
     assert!(close(flow(&hops, 100.0, 7).target(), 25e-6 + 21e-6));
 }
@@ -122,6 +125,19 @@ fn timeouts_in_a_row_reset_the_window() {
     ack(&mut law, US(10_000), US(40), 1);
     assert_eq!([0; 4].map(|_| timeout(&mut law)), [2.0, 1.0, 0.5, 0.25]);
     assert_eq!(timeout(&mut law), 0.001);
+}
+
+/// Deviation 7: while the pace holds a retransmission back, the timer may expire, which says nothing new.
+#[test]
+fn a_timeout_that_waits_for_the_pace_does_not_count() {
+    let mut law = flow(&constant_target(), 1.0, 1);
+    ack(&mut law, US(40), US(40), 1);
+    let mut timeout = |at| {
+        law.on_congestion(US(at), Congestion::Timeout { flight: 1 });
+        law.window()
+    };
+    // A window of half a packet at 40 us lets a packet go every 80 us.
+    assert_eq!([1000, 1079, 1080, 1239, 1240].map(&mut timeout), [0.5, 0.5, 0.25, 0.25, 0.125]);
 }
 
 /// Algorithm 1 on fast recovery: `1 - max_mdf`, once per RTT. Marks say nothing to a law of delays.

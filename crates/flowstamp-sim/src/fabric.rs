@@ -130,18 +130,23 @@ impl Fabric {
     /// The path over these routes for packets and acks of these sizes.
     #[must_use]
     pub fn path(&self, routes: FlowRoutes, [packet, ack]: [u16; 2]) -> PathView {
-        let links = |route: u32| self.routes[route as usize..].iter().take_while(|link| **link != END);
-        let passing = |link: &u32, size| self.links[*link as usize].passing(size);
-        let times = links(routes.data).map(|link| passing(link, packet));
-        let times = times.chain(links(routes.acks).map(|link| passing(link, ack)));
-        let rtt = times.fold(Time::ZERO, |sum, (delay, sending)| sum + delay + sending.unwrap_or_default());
+        let links = |route: u32| {
+            let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
+            links.map(|link| *link as usize)
+        };
         let slowest = links(routes.data)
-            .map(|link| passing(link, packet).1)
-            .try_fold(Time::ZERO, |most, time| Some(most.max(time?)));
-        let hops = links(routes.data).filter(|link| (**link as usize) < self.ports.len()).count();
+            .try_fold(Time::ZERO, |most, link| Some(most.max(self.links[link].sending_time(packet)?)));
+        let passing = |link: usize, size: u16| {
+            let drawn = self.impaired.get(link).and_then(Option::as_ref).is_some_and(|it| it.draws_delays());
+            let sending = self.links[link].sending_time(size).unwrap_or_default();
+            (!drawn).then(|| self.links[link].delay() + sending)
+        };
+        let there = links(routes.data).map(|link| passing(link, packet));
+        let back = links(routes.acks).map(|link| passing(link, ack));
+        let hops = links(routes.data).filter(|link| *link < self.ports.len()).count();
         PathView {
             hops: hops.min(usize::from(u8::MAX)) as u8,
-            rtt,
+            rtt: there.chain(back).try_fold(Time::ZERO, |sum, time| Some(sum + time?)),
             rate: slowest.map(|time| Rate::from_bytes_per_sec(f64::from(packet) / time.as_secs_f64())),
         }
     }

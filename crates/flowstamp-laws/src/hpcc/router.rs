@@ -1,6 +1,6 @@
 //! The HPCC router: it tells each packet how much of the link is in use.
 //!
-//! HPCC-PINT (Ben Basat et al. 2020, section 4.3), which moves lines 4 to 9 of HPCC's algorithm 1 into the router.
+//! HPCC-PINT (Ben Basat et al. 2020) moves lines 4 to 9 of HPCC's algorithm 1 into the router.
 //! When the transmission of a packet starts, `tau` after that of the one before:
 //!
 //! ```text

@@ -159,6 +159,12 @@ impl Impaired {
         })
     }
 
+    /// Whether each packet's delay is drawn here, and not the line's.
+    #[must_use]
+    pub const fn draws_delays(&self) -> bool {
+        self.delays.is_some()
+    }
+
     /// Restarts the statistics.
     pub fn restart(&mut self) {
         self.before = self.whole_run();

@@ -50,14 +50,13 @@ impl Plain {
         self.delay
     }
 
-    /// Propagation delay, and the transmission time of a packet of `size` bytes where the rate is constant.
+    /// The transmission time of a packet of `size` bytes; `None` if the rate varies.
     #[must_use]
-    pub fn passing(&self, size: u16) -> (Time, Option<Time>) {
-        let sending = match &self.service {
+    pub fn sending_time(&self, size: u16) -> Option<Time> {
+        match &self.service {
             Service::Constant(wire) => Some(wire.finish(Time::ZERO, u32::from(size))),
             _ => None,
-        };
-        (self.delay, sending)
+        }
     }
 
     /// When the transmission of this packet ends.
