@@ -48,6 +48,8 @@ TABLES = {
     "FlowGroup": "`[[flows]]`",
     "Access": "`access`",
     "Params": "`[flows.transport]`",
+    "Incast": "`[flows.incast]`",
+    "Collective": "`[flows.collective]`",
     "Web": "`[flows.web]`",
     "Arrivals": "`arrivals`",
     "Sizes": "`sizes`",

@@ -249,11 +249,8 @@ def table(
                 add(f"{group} {statistic} time", [text.seconds(one[statistic]) if one else "-" for one in of_all])
         for label, cells in _delays(group, [value.get("packet_delay_s") for value in flows], everything):
             add(label, cells)
-        slowed = [value.get("fct_slowdown") for value in flows]
-        if any(slowed) and text.are_many(some.links):
-            for statistic in PERCENTILES:
-                cells = [f"{one['all'][statistic]:.2f}" if one else "-" for one in slowed]
-                add(f"{group} {statistic} slowdown", cells)
+        for label, cells in _over_ideals(group, flows, text.are_many(some.links)):
+            add(label, cells)
         for row in times.get(group, ()) if everything else ():
             cells, of_ideals = afct.cells(row, list(results))
             add(f"{group} mean time, {afct.packets(row)}", cells, of_ideals)
@@ -264,6 +261,23 @@ def table(
             add(f"{group} Little's law off by", [text.percent(o[0]) if o else "-" for o in off])
             add("  of at most, by its ends", [text.percent(o[1]) if o else "-" for o in off])
     return text.table(["", *results, *ideals], rows)
+
+
+def _over_ideals(group: str, flows: Sequence[Any], are_many: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yields rows of slowdowns, in networks of many links, and of collective operations and incasts."""
+    slowed = [value.get("fct_slowdown") for value in flows]
+    if any(slowed) and are_many:
+        for statistic in (*PERCENTILES, "p999"):
+            cells = [f"{one['all'][statistic]:.2f}" if one else "-" for one in slowed]
+            yield f"{group} {statistic} slowdown", cells
+    operations = [value.get("operations") for value in flows]
+    if any(operations):
+        yield f"{group} operations", [f"{one['completed']} of {one['started']}" if one else "-" for one in operations]
+        for statistic in ("mean", "p99", "max"):
+            yield (
+                f"{group} {statistic} operation time",
+                _seconds([one and one["time_s"] for one in operations], statistic),
+            )
 
 
 def _seconds(of_runs: Sequence[Any], statistic: str) -> list[str]:

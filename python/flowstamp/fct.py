@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from flowstamp.results import Results
 
-PERCENTILES = (50, 95, 99)
+PERCENTILES = {50: "p50", 95: "p95", 99: "p99", 99.9: "p999"}
+"""Names of percentiles in rows."""
 
 
 def fct_slowdown(
@@ -29,7 +30,7 @@ def fct_slowdown(
     (`ideal_fct_s` in the table of flows). The rows cover flows that started after the warm-up and completed.
 
     A row has `min_bytes` and `max_bytes` (the given bounds, or those of its flows), `median_bytes`, `count`, and the
-    slowdown's `mean`, `p50`, `p95`, `p99` and `max`. Percentiles use the nearest rank.
+    slowdown's `mean`, `p50`, `p95`, `p99`, `p999` (the 99.9th percentile) and `max`. Percentiles use the nearest rank.
 
     Raises `ResultsError` for invalid bins, an unknown group, or results without `ideal_fct_s`.
 
@@ -66,7 +67,7 @@ def fct_slowdown(
                 "median_bytes": float(np.median(own)),
                 "count": int(values.size),
                 "mean": float(values.mean()),
-                **{f"p{p}": float(values[at]) for p, at in zip(PERCENTILES, rank, strict=True)},
+                **{name: float(values[at]) for name, at in zip(PERCENTILES.values(), rank, strict=True)},
                 "max": float(values[-1]),
             }
         )
@@ -78,12 +79,12 @@ def slowdown_figure(
     bins: int | Sequence[float] = 10,
     *,
     group: str | None = None,
-    percentiles: Sequence[int] = (50, 99),
+    percentiles: Sequence[float] = (50, 99),
 ) -> Figure:
     """Draws slowdown against flow size, on logarithmic axes, for one run or several runs by name.
 
-    Each percentile (50, 95 or 99) has a panel. `bins` and `group` are as in `fct_slowdown`. Raises `ResultsError` for
-    another percentile, or if no flow counts.
+    Each percentile (50, 95, 99 or 99.9) has a panel. `bins` and `group` are as in `fct_slowdown`. Raises `ResultsError`
+    for another percentile, or if no flow counts.
     """
     from flowstamp import plot
 
@@ -100,7 +101,7 @@ def slowdown_figure(
             plot.Curve(
                 name,
                 np.array([row["median_bytes"] for row in of_run]),
-                np.array([row[f"p{percentile}"] for row in of_run]),
+                np.array([row[PERCENTILES[percentile]] for row in of_run]),
                 style,
             )
             for style, (name, of_run) in enumerate(rows.items())

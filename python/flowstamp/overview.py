@@ -57,6 +57,41 @@ def groups(results: Results) -> Cells:
     return header, rows
 
 
+def slowdowns(results: Results) -> Cells:
+    """Returns a row for each size bin of each group whose flows complete: completion time over the ideal one."""
+    rows = []
+    for name, group in results.groups.items():
+        slowdown = group.get("fct_slowdown")
+        if not slowdown:
+            continue
+        bins = slowdown["bins"] if len(slowdown["bins"]) > 1 else []
+        for label, values in [
+            ("all", slowdown["all"]),
+            *((text.size_bin(b["min_bytes"], b["max_bytes"]), b) for b in bins),
+        ]:
+            numbers = [f"{values[key]:.2f}" for key in ("mean", "p50", "p99", "p999")]
+            rows.append([name, label, str(values["count"]), *numbers])
+    return ["slowdown", "flow size", "count", "mean", "median", "99%", "99.9%"], rows
+
+
+def operations(results: Results) -> Cells:
+    """Returns a row for each group that carries out collective operations or incasts."""
+    rows = []
+    for name, group in results.groups.items():
+        if not (operations := group.get("operations")):
+            continue
+        times, slowdown = operations["time_s"], operations["slowdown"]
+        rows.append(
+            [
+                name,
+                f"{operations['completed']} of {operations['started']}",
+                *(text.seconds(times[key]) if times else "-" for key in ("mean", "p50", "p99", "max")),
+                f"{slowdown['mean']:.2f}" if slowdown else "-",
+            ]
+        )
+    return ["operations", "completed", "mean time", "median", "99%", "longest", "mean over ideal"], rows
+
+
 def points(sweep: Sweep) -> Cells:
     """Returns a row for each run of a sweep, with the numbers of its most used link."""
     rows = []

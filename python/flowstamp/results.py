@@ -70,7 +70,7 @@ class LinkSummary(TypedDict):
     p99_queue_bytes: float
     max_queue_bytes: float
     queueing_delay_s: NotRequired[dict[str, Any] | None]
-    """Queueing delays in seconds: `count`, `mean`, `p50`, `p95`, `p99`, `max`. None if no packet passed."""
+    """Queueing delays in seconds: `count`, `mean`, `p50`, `p95`, `p99`, `p999`, `max`. None if no packet passed."""
     arrivals: int
     """Packets that reached the link."""
     drops: int
@@ -201,10 +201,27 @@ class ApplicationSummary(TypedDict):
     """
 
 
+class OperationsSummary(TypedDict):
+    """Summary of a group's collective operations or incasts, each as a whole. Times are in seconds."""
+
+    started: int
+    """Operations that began."""
+    completed: int
+    """Operations that ended."""
+    time_s: dict[str, float] | None
+    """Completion times, until the last byte arrived at the last host, of operations that began after warm-up."""
+    ideal_s: float | None
+    """Lower bound of the completion time on an idle network. None for incasts."""
+    slowdown: dict[str, float] | None
+    """`time_s` divided by `ideal_s`."""
+    runs: list[dict[str, float | None]]
+    """Each operation: `start_s` and `end_s`, which is None if it did not end."""
+
+
 class GroupSummary(TypedDict):
     """Summary of one group of flows. Rates are in bits per second, times in seconds; counters cover the whole run.
 
-    Distributions have `count`, `mean`, `p50`, `p95`, `p99` and `max`.
+    Distributions have `count`, `mean`, `p50`, `p95`, `p99`, `p999` (the 99.9th percentile) and `max`.
     """
 
     law: str
@@ -249,6 +266,8 @@ class GroupSummary(TypedDict):
     """`fct_s` divided by the ideal completion times (`ideal_fct_s` in the table of flows)."""
     application: NotRequired[ApplicationSummary]
     """Counters and times of the group's applications."""
+    operations: NotRequired[OperationsSummary]
+    """Times of the group's collective operations or incasts."""
     littles_law: dict[str, float] | None
     """Check of Little's law after warm-up; None for groups without web flows."""
 
@@ -310,6 +329,18 @@ class Results:
     def flows(self) -> Table:
         """Table with one row per flow: times in seconds, sizes in bytes, goodput in bits per second."""
         return self._source.flows
+
+    @property
+    def operations(self) -> list[dict[str, Any]]:
+        """Collective operations and incasts, one row each: `group`, `number`, `start_s`, `end_s` and `time_s`.
+
+        `end_s` and `time_s` are None if the operation did not end. `pandas.DataFrame(r.operations)` is a table of them.
+        """
+        return [
+            {"group": group, "number": number, **run, "time_s": run["end_s"] and run["end_s"] - run["start_s"]}
+            for group, summary in self.summary["groups"].items()
+            for number, run in enumerate(summary.get("operations", {}).get("runs", ()))
+        ]
 
     @property
     def delays(self) -> Table:

@@ -293,8 +293,39 @@ pub struct GroupSummary {
     /// window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationSummary>,
+    /// Collective operations or incasts, each as a whole. `None` for other groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations: Option<OperationsSummary>,
     /// Little's law after warm-up; `None` unless the group's flows arrive during the run, at random or from a list, and one was active.
     pub littles_law: Option<LittlesLaw>,
+}
+
+/// Operations that several flows carry out together: collective operations or incasts.
+#[derive(Clone, Debug, Serialize)]
+pub struct OperationsSummary {
+    /// Operations that began in the whole run.
+    pub started: u64,
+    /// Operations that ended in the whole run.
+    pub completed: u64,
+    /// Completion times of the operations that began after warm-up and ended, seconds: from the start to the arrival of
+    /// the last byte at the last host.
+    pub time_s: Option<Distribution>,
+    /// Lower bound of the completion time on an idle network, seconds. `None` for incasts, and for a link without
+    /// capacity.
+    pub ideal_s: Option<f64>,
+    /// `time_s` over `ideal_s`.
+    pub slowdown: Option<Distribution>,
+    /// Each operation, in order.
+    pub runs: Vec<OperationRun>,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OperationRun {
+    /// Start, seconds.
+    pub start_s: f64,
+    /// Arrival of the last byte at the last host, seconds; `None` if it did not end.
+    pub end_s: Option<f64>,
 }
 
 /// Results of a group's applications: in packets, or in frames or responses if they produce these.
@@ -398,6 +429,8 @@ pub struct Distribution {
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
+    /// 99.9th percentile; the largest of fewer than 1000 values.
+    pub p999: f64,
     /// Largest.
     pub max: f64,
 }
@@ -446,6 +479,7 @@ impl Distribution {
             p50: rank(0.50),
             p95: rank(0.95),
             p99: rank(0.99),
+            p999: rank(0.999),
             max: last,
         })
     }

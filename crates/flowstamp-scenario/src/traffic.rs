@@ -1,6 +1,7 @@
 //! Groups of flows, flows that arrive at random, and their hosts.
 
 use crate::application::{Application, Jitter, MessageSizes, PacketSizes};
+use crate::patterns::{Collective, Incast, Pattern};
 use crate::sizes::Sizes;
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::transport;
@@ -30,6 +31,13 @@ pub struct FlowGroup {
     /// Which hosts the flows connect, in place of `from` and `to`. Hosts are those of a fat_tree or leaf_spine; in
     /// a graph they are the nodes with one neighbour.
     pub pattern: Option<Pattern>,
+    /// The hosts between which `pattern` places flows; a ring is in their order. Default: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    /// Incasts of a given size, with `pattern = "incast"`. They need no `count` and no `size`.
+    pub incast: Option<Incast>,
+    /// Repetitions of the operation, with `pattern = "all-to-all"` or `"ring-all-reduce"`. Default: there is one.
+    pub collective: Option<Collective>,
     /// Whether `from` and `to` change places, so that data goes the other way.
     #[serde(default)]
     pub reverse: bool,
@@ -56,7 +64,7 @@ pub struct FlowGroup {
     /// Longest random extension of each flow's `lifetime`, drawn uniformly from 0.
     #[serde(default)]
     pub lifetime_spread: Time,
-    /// Payload that each flow transfers. Default: endless.
+    /// Payload that each flow transfers. Default: endless. With a collective `pattern` it is the data of each host.
     pub size: Option<Bytes>,
     /// Rate at which the application produces payload: short for an `application` of kind `"constant"`. Default:
     /// there is always more to send.
@@ -113,8 +121,26 @@ fn is_zero(label: &u8) -> bool {
 impl FlowGroup {
     /// Whether the flows have an application that does not always have more to send.
     #[must_use]
-    pub const fn produces(&self) -> bool {
-        self.rate.is_some() || self.application.is_some()
+    pub fn produces(&self) -> bool {
+        self.rate.is_some() || self.application.is_some() || self.is_collective()
+    }
+
+    /// Whether the flows carry out collective operations.
+    #[must_use]
+    pub fn is_collective(&self) -> bool {
+        self.pattern.is_some_and(Pattern::is_collective)
+    }
+
+    /// Whether all flows and their starts are known before the run, and each flow arrives when it starts.
+    #[must_use]
+    pub const fn is_listed(&self) -> bool {
+        self.list.is_some() || self.incast.is_some()
+    }
+
+    /// Whether the flows arrive during the run, each with a size of its own.
+    #[must_use]
+    pub const fn arrives(&self) -> bool {
+        self.web.is_some() || self.is_listed()
     }
 
     /// The distribution of sizes, for flows that arrive at random or for an application.
@@ -130,21 +156,6 @@ impl FlowGroup {
 
 fn at_once() -> OneOrMany<Time> {
     OneOrMany::One(Time::ZERO)
-}
-
-/// Which hosts the flows of a group connect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Pattern {
-    /// Each flow connects two hosts drawn at random. `count` is the number of pairs, by default the number of
-    /// hosts. Web flows take 10,000 pairs in turn by default.
-    Random,
-    /// Each host sends to one other and receives from one, drawn at random. `count` is by default the number of
-    /// hosts; further flows repeat the pairs.
-    Permutation,
-    /// All flows go to one host, which `to` may name (default: the last), from others drawn at random. `count` is
-    /// by default the number of the others; further flows repeat them.
-    Incast,
 }
 
 /// Which protocols a receiving host knows.

@@ -6,6 +6,7 @@
 //!   onoff      as constant, by a clock that stops in off-periods
 //!   frames     frame k at k / fps
 //!   requests   request, response, think, request, ... a closed loop, which hosts drive (host/application.rs)
+//!   collective a message in each step, which hosts drive (host/collective.rs)
 //! ```
 //!
 //! Each flow draws from its own streams, `application/<group>/<index>` and `packet/<group>/<index>`, so that a change
@@ -57,6 +58,7 @@ enum Clock {
     OnOff { on: Periods, off: Periods, sends: bool, left_s: f64 },
     Frames { fps: f64, ticks: u64, elapsed: Time },
     Requests { think: Periods },
+    Collective,
 }
 
 #[derive(Clone, Debug)]
@@ -134,6 +136,21 @@ impl Process {
         Ok(Some(Self { clock, content, rate, header, draws: Stream::new(0, "") }))
     }
 
+    /// Makes the process of a flow that takes part in collective operations: messages of `message` bytes, in packets
+    /// of the scenario's size.
+    #[must_use]
+    pub fn collective(message: u64, scenario: &Scenario) -> Self {
+        let (full, header) = (scenario.packet.get() as u16, scenario.header.get() as u16);
+        let content = Content::Messages { sizes: Messages::InTurn(vec![message], 0), full };
+        Self {
+            clock: Clock::Collective,
+            content,
+            rate: Rate::from_bps(0.0),
+            header,
+            draws: Stream::new(0, ""),
+        }
+    }
+
     /// Returns the process for one flow of a group, with its own streams.
     #[must_use]
     pub fn of_flow(&self, seed: u64, group: &str, index: u32) -> Self {
@@ -181,7 +198,7 @@ impl Process {
                 Time::from_secs_f64(wire / self.rate.bytes_per_sec())
             }
             Clock::Frames { fps, .. } => Time::from_secs_f64(1.0 / fps),
-            Clock::Poisson { .. } | Clock::Requests { .. } => Time::ZERO,
+            Clock::Poisson { .. } | Clock::Requests { .. } | Clock::Collective => Time::ZERO,
         }
     }
 
@@ -285,6 +302,8 @@ impl Process {
                 *elapsed - before
             }
             Clock::Requests { think } => Time::from_secs_f64(think.draw_s(&mut self.draws)),
+            // The next message waits for other hosts.
+            Clock::Collective => Time::MAX,
         };
         gap.max(Time::from_ps(1))
     }

@@ -135,6 +135,7 @@ impl Delays {
             p50: rank(0.50),
             p95: rank(0.95),
             p99: rank(0.99),
+            p999: rank(0.999),
             max: self.most.as_secs_f64(),
         })
     }

@@ -64,6 +64,8 @@ pub struct FlowList {
     pub laws: Vec<SenderSpec>,
     /// For each (pair, law) that occurs, the place in the file that names it first.
     pub uses: BTreeMap<(u32, u32), String>,
+    /// Number of consecutive rows that are one incast; 0 for other lists.
+    pub senders: u32,
 }
 
 /// How messages name a row of a file.

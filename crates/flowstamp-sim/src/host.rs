@@ -4,6 +4,7 @@ mod ahead;
 mod application;
 mod audit;
 mod change;
+mod collective;
 mod edge;
 mod handshake;
 mod jitter;
@@ -14,6 +15,7 @@ mod timers;
 
 pub use ahead::sides;
 pub use application::{APP_BYTES, MESSAGE_BYTES, MOST_FRAMES, Offered, Tally, WAITING_BYTES};
+pub use collective::Operations;
 pub use record::{Done, Outcome, Record};
 pub use timers::LazyTimer;
 
@@ -60,6 +62,8 @@ pub struct Group {
     pub rate: Option<Rate>,
     /// Counts of applications that produce messages or datagrams.
     pub tally: Tally,
+    /// The collective operations that the flows carry out.
+    pub operations: Option<Box<Operations>>,
     /// Send buffer for datagrams, bytes, and the rate of the host's link.
     send_buffer: Option<(f64, Rate)>,
     /// When the flows stop sending new data.
@@ -122,14 +126,15 @@ impl Group {
             carried: 0.0,
             deaf: spec.receiver == scenario::Receiver::Tcp,
             label: spec.label,
-            size: spec.size.map(flowstamp_laws::Bytes::get),
+            size: spec.size.filter(|_| plan.collective.is_none()).map(flowstamp_laws::Bytes::get),
             rate: plan.rate,
             tally: Tally::default(),
+            operations: None,
             send_buffer: spec.send_buffer.zip(plan.access).map(|(most, rate)| (most.as_f64(), rate)),
             stop: spec.stop.unwrap_or(Time::MAX),
             delivered_bytes: 0,
             delivered_at_warmup: 0,
-            arriving: spec.web.is_some() || spec.list.is_some(),
+            arriving: spec.arrives(),
             flows: 0,
             first_record: 0,
             active: ActiveFlows::default(),
@@ -411,6 +416,7 @@ impl Hosts {
         let size = self.groups[group as usize].size;
         self.records.push(Record::new(group, index, start, size));
         let slot = self.add_flow(net, self.records.len() as u32 - 1, 0, routes);
+        self.join_operations(slot);
         self.flows[slot as usize].application.arm(start, &mut net.events, Class::Application, slot);
     }
 

@@ -11,6 +11,7 @@ mod delays;
 mod edges;
 mod group_checks;
 mod groups;
+mod incasts;
 mod lists;
 mod outages;
 mod paths;

@@ -255,8 +255,23 @@ pub struct GroupPlan {
     pub application: Option<Process>,
     /// Constant rate of payload that applications of flows with a window produce.
     pub rate: Option<Rate>,
+    /// The collective operations that the flows carry out.
+    pub collective: Option<CollectivePlan>,
     /// Upper bound of the random delay before a packet leaves its host.
     pub send_jitter: Time,
+}
+
+/// Collective operations, one after the other.
+#[derive(Clone, Debug)]
+pub struct CollectivePlan {
+    /// Messages that each flow sends in an operation, one in each step.
+    pub steps: u32,
+    /// Payload of a message, bytes.
+    pub message: u64,
+    /// Number of operations.
+    pub operations: u32,
+    /// Time from the end of an operation to the start of the next.
+    pub gap: Time,
 }
 
 impl GroupPlan {

@@ -3,6 +3,7 @@
 mod flows;
 mod groups;
 mod links;
+mod operations;
 mod warnings;
 
 pub use flows::Routed;

@@ -396,6 +396,7 @@ fn group_summary(lab: &Lab, law: Control, rows: &[&FlowRow], taken: &[&Flow]) ->
         after_warmup: counts(warmup_s, bytes, |row| row.retransmissions_after_warmup),
         whole_run,
         fct_slowdown: None,
+        operations: None,
         application: None,
         fct_sender_s: None,
         packet_delay_s: None,

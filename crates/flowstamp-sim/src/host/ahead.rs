@@ -74,7 +74,9 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
         let laws = &network.groups[*group as usize].laws;
         let (prompt, apart) = (!delayed_acks, !laws.iter().any(|law| law.traits().falls_back));
         let receivers = if prompt && apart { Users::AcksFor(data.1 as u32) } else { Users::Several };
-        let sender = if !*arrives && apart { Users::OneFlow(acks.1 as u32) } else { Users::Several };
+        // In a collective operation a host sends when it has received what others send.
+        let alone = !*arrives && !spec.is_collective();
+        let sender = if alone && apart { Users::OneFlow(acks.1 as u32) } else { Users::Several };
         join(acks.0, receivers, true);
         join(data.0, sender, false);
     }

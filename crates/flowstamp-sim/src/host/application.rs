@@ -185,6 +185,11 @@ impl Hosts {
         if !flow.started {
             app.due = now + app.process.first();
         }
+        if let Some(operations) =
+            self.groups[flow.group as usize].operations.as_mut().filter(|_| app.due <= now)
+        {
+            operations.begin(now);
+        }
         if app.process.is_asked() {
             if app.due <= now {
                 self.ask(net, number);
@@ -252,8 +257,10 @@ impl Hosts {
         let flow = &mut self.flows[number as usize];
         let Some(app) = &mut flow.app else { return };
         let next = flow.receiver.next_expected();
+        let mut arrived = 0;
         while let Some(message) = app.messages.get(app.complete).filter(|m| m.end <= next) {
             app.complete += 1;
+            arrived += 1;
             let tally = &mut self.groups[flow.group as usize].tally;
             tally.now.completed += 1;
             tally.times.add(net.now - message.at);
@@ -263,6 +270,27 @@ impl Hosts {
                 flow.application.arm(app.due, &mut net.events, Class::Application, number);
             }
         }
+        if self.groups[flow.group as usize].operations.is_some() {
+            self.messages_arrived(net, number, arrived);
+        }
+    }
+
+    /// Produces a message now, which another host's message has caused.
+    pub(super) fn produce_now(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        let Some(app) = &mut flow.app else { return };
+        let made = app.process.produce();
+        app.push(&made, net.now);
+        offered(&mut self.groups[flow.group as usize].tally, &made);
+        self.send(net, number);
+    }
+
+    /// Lets a flow's application produce at `time`.
+    pub(super) fn produce_at(&mut self, net: &mut Fabric, number: u32, time: Time) {
+        let flow = &mut self.flows[number as usize];
+        let Some(app) = &mut flow.app else { return };
+        app.due = time;
+        flow.application.arm(time, &mut net.events, Class::Application, number);
     }
 
     /// Sends the datagrams that the application has produced, until the flow stops.

@@ -56,6 +56,12 @@ impl Flow {
         let paced = self.pace.due() <= now + (srtt * 2).max(probe);
         let probed = !self.pace.is_idle() && self.control.due() <= limit.max(now + probe);
         let delayed = self.jitter.is_some() && !self.pace.is_idle();
+        // In a collective operation, a flow whose messages are all sent waits for those of others.
+        if group.operations.is_some()
+            && self.app.as_ref().is_some_and(|app| app.available() <= self.sender.next_seq())
+        {
+            return true;
+        }
         let produces = group.rate.is_some() || self.app.is_some();
         paced || probed || delayed || produces && (!self.application.is_idle() || now >= group.stops(record))
     }

@@ -20,6 +20,7 @@
 //! | concurrent flows that arrive at random | all at a load of 1; below it, the arrivals of 30 round trips and a second, and those of a queue |
 //! | samples | duration divided by interval, for each series |
 
+mod messages;
 mod spans;
 
 use super::groups::ARRIVAL_PAIRS;
@@ -30,9 +31,7 @@ use crate::capture::{User, wanted};
 use crate::delays::STEP;
 use crate::events::EventQueue;
 use crate::flow_list::Listed;
-use crate::host::{
-    APP_BYTES, Flow, Group, JITTER_BYTES, MESSAGE_BYTES, MOST_FRAMES, Outcome, Record, WAITING_BYTES,
-};
+use crate::host::{APP_BYTES, Flow, Group, JITTER_BYTES, Outcome, Record};
 use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
 use crate::plan::{FlowPlan, FlowRoutes, GroupPlan, LinkPlan, Needs};
@@ -40,7 +39,7 @@ use crate::random::Stream;
 use crate::results::{
     CapturedFrame, CapturedPacket, DelayCurve, FlowRow, GroupSummary, LinkSummary, SeriesKey,
 };
-use crate::scenario::{Access, Arrivals, FlowGroup, Jitter, Priority, Web};
+use crate::scenario::{Access, Arrivals, FlowGroup, Pattern, Priority, Web};
 use crate::size_bins::BINS;
 use crate::workload::SizeLaw;
 use flowstamp_laws::queue::Limit;
@@ -178,7 +177,7 @@ impl Builder<'_> {
         for (at, group) in self.scenario.flows.iter().enumerate() {
             let spans = self.spans(at, group, core);
             let list = self.lists.get(&at);
-            let arrives = group.web.is_some() || list.is_some();
+            let arrives = group.arrives();
             let access = group.access.or(core.access);
             let mut live = list.map(|list| {
                 let rtts_s = spans.iter().map(|span| span.rtts[1].as_secs_f64());
@@ -211,6 +210,7 @@ impl Builder<'_> {
             }
             let key = |k: &str| format!("flows.{}.{k}", group.name);
             let many = match () {
+                () if group.incast.is_some() => "incast",
                 () if list.is_some() => "list",
                 () if group.web.is_some() => "web",
                 () => "count",
@@ -330,7 +330,11 @@ impl Builder<'_> {
             return Some((2.0 * (list.packets[pair] + f64::from(list.rows[pair])), false));
         }
         match (group.size, group.web.as_ref().and_then(|web| self.sizes(web))) {
-            (Some(size), _) => Some((flows * (2.0 * size.as_f64() / payload + 2.0), false)),
+            (Some(size), _) => {
+                // Each message of a ring begins a packet.
+                let begun = if group.pattern == Some(Pattern::RingAllReduce) { 2.0 * flows } else { 2.0 };
+                Some((flows * (2.0 * size.as_f64() / payload + begun), false))
+            }
             // Concurrent flows are larger than average, and one may be much larger.
             (None, Some(sizes)) => Some((flows * (4.0 * sizes.mean_bytes() / payload + 8.0), true)),
             (None, None) => None,
@@ -395,31 +399,6 @@ impl Builder<'_> {
         let carried = first + gain * slowest * duration_s;
         // A burst of all packets waits at a host.
         [all.min(transferred).min(path).min(grown).min(carried); 2]
-    }
-
-    /// Maximum messages per second of a group's application, and packets per message.
-    fn most(&self, group: &FlowGroup) -> Option<(f64, f64)> {
-        Some(self.process(group).ok()??.most())
-    }
-
-    /// Memory of messages at the ends of these flows, bytes: all messages of flows with a window, or as many frames as
-    /// are tracked.
-    fn messages(&self, group: &FlowGroup, flows: f64) -> f64 {
-        let Some((per_s, _)) = self.most(group) else { return 0.0 };
-        let all = per_s * self.scenario.duration.as_secs_f64() + 2.0;
-        if !group.law.traits().datagrams {
-            return if group.application.is_some() {
-                flows * GROWTH * MESSAGE_BYTES as f64 * all
-            } else {
-                0.0
-            };
-        }
-        let jitter = match group.jitter {
-            Some(Jitter::UpTo(time)) => time,
-            _ => group.transport.send_jitter.max(Time::from_millis(100)),
-        };
-        let waiting = all.min(per_s * jitter.as_secs_f64() + 2.0) * WAITING_BYTES as f64;
-        flows * GROWTH * (all.min(MOST_FRAMES as f64) * MESSAGE_BYTES as f64 + waiting)
     }
 
     fn sizes(&self, web: &Web) -> Option<SizeLaw> {

@@ -2,6 +2,7 @@
 
 use super::lists::{Placed, listed};
 use super::paths::Ways;
+use super::patterns::check_patterns;
 use super::{Builder, MOST_FLOWS, Result, error};
 use crate::ScenarioError;
 use crate::packet::Labels;
@@ -33,7 +34,7 @@ pub(super) fn timers_at_odds(name: &str, t: &transport::Params, rtt: Time) -> Op
 pub(super) fn check_count(group: &FlowGroup, count: u32, pairs: u64, arrives: bool) -> Result<()> {
     let key = |k: &str| format!("flows.{}.{k}", group.name);
     let least = u32::from(arrives);
-    let listed = group.list.is_some();
+    let listed = group.is_listed();
     if count < least || pairs > u64::from(MOST_FLOWS) {
         let of = if listed { ", which the pairs of nodes of its list take together" } else { "" };
         return error(
@@ -58,7 +59,10 @@ pub(super) fn check_count(group: &FlowGroup, count: u32, pairs: u64, arrives: bo
 impl Builder<'_> {
     /// Checks each law that a list names against its group and the links on its flows' paths.
     pub(super) fn check_listed(&self, group: &FlowGroup, list: &Placed) -> Result<()> {
-        let Some(file) = &group.list else { return Ok(()) };
+        let Some(file) = &group.list else {
+            self.check_group(group)?;
+            return list.ways.iter().try_for_each(|ways| self.check_ways(group, ways));
+        };
         for ((pair, law), at) in &list.flows.uses {
             let group = FlowGroup { law: list.flows.laws[*law as usize].clone(), ..group.clone() };
             let checked =
@@ -85,6 +89,7 @@ impl Builder<'_> {
                 format!("is {}; it must be 0 to {most}, the greatest goes first", group.label),
             );
         }
+        check_patterns(group)?;
         check_times(group, self.scenario.duration)?;
         if let Some(rate) = group.rate {
             check_rate(&key("rate"), rate)?;
@@ -139,6 +144,7 @@ fn check_times(group: &FlowGroup, duration: Time) -> Result<()> {
                 ("every", group.every > Time::ZERO),
                 ("web", group.web.is_some()),
                 ("list", group.list.is_some()),
+                ("incast", group.incast.is_some()),
             ];
             if let Some((k, _)) = other.iter().find(|o| o.1) {
                 let message = format!("says when each flow starts, and so does {k}; leave out one of them");

@@ -183,7 +183,9 @@ impl Builder<'_> {
             application: made.process,
             rate: made.rate,
             send_jitter: made.send_jitter,
+            collective: None,
         };
+        self.join_collective(group, placing.ways.len(), &mut plan);
         self.arrivals_of(placing, core, routes, &mut plan, network)?;
         network.groups.push(plan);
         Ok(longest)

@@ -41,6 +41,14 @@ impl Builder<'_> {
     pub(super) fn read_lists(&self, core: &Core) -> Result<BTreeMap<usize, Placed>> {
         let mut lists = BTreeMap::new();
         for (at, group) in self.scenario.flows.iter().enumerate() {
+            if let Some(incast) = &group.incast {
+                of_full(format!("flows.{}.incast", group.name), "patterns of flows")?;
+                let flows = self.incasts(group, incast, core)?;
+                let key = || format!("flows.{}.pattern", group.name);
+                let placed = self.placed(group, flows, core).map_err(|m| ScenarioError::new(key(), m))?;
+                lists.insert(at, placed);
+                continue;
+            }
             let Some(file) = &group.list else {
                 if !group.ignore_columns.is_empty() {
                     let key = format!("flows.{}.ignore_columns", group.name);
@@ -55,21 +63,33 @@ impl Builder<'_> {
             let text = self.loaded.files.get(file).map_or("", String::as_str);
             let flows = FlowList::read(text, &group.law, counted, &group.ignore_columns);
             let flows = flows.map_err(|m| listed(group, file, &m))?;
-            let ways = flows.pairs.iter().map(|pair| self.ways_of(group, pair, core));
-            let ways =
-                ways.collect::<std::result::Result<Vec<_>, String>>().map_err(|m| listed(group, file, &m))?;
-            let (mut rows, mut packets) = (vec![0; ways.len()], vec![0.0; ways.len()]);
-            for row in &flows.rows {
-                rows[row.pair as usize] += 1;
-                packets[row.pair as usize] += row.size.div_ceil(self.scenario.payload()) as f64;
-            }
-            lists.insert(at, Placed { flows: Arc::new(flows), ways, rows, packets });
+            lists.insert(at, self.placed(group, flows, core).map_err(|m| listed(group, file, &m))?);
         }
         Ok(lists)
     }
 
-    /// The paths there and back of a pair.
-    fn ways_of(&self, group: &FlowGroup, pair: &Pair, core: &Core) -> std::result::Result<Ways, String> {
+    /// Finds the paths of a list's flows. The error names the place of the first pair without one.
+    fn placed(&self, group: &FlowGroup, flows: FlowList, core: &Core) -> std::result::Result<Placed, String> {
+        let (mut rows, mut packets) = (vec![0; flows.pairs.len()], vec![0.0; flows.pairs.len()]);
+        for row in &flows.rows {
+            rows[row.pair as usize] += 1;
+            packets[row.pair as usize] += row.size.div_ceil(self.scenario.payload()) as f64;
+        }
+        let ways = flows.pairs.iter().zip(&rows);
+        let ways = ways
+            .map(|(pair, rows)| self.ways_of(group, pair, *rows, core))
+            .collect::<std::result::Result<_, _>>()?;
+        Ok(Placed { flows: Arc::new(flows), ways, rows, packets })
+    }
+
+    /// The paths there and back of a pair with this number of rows.
+    fn ways_of(
+        &self,
+        group: &FlowGroup,
+        pair: &Pair,
+        rows: u32,
+        core: &Core,
+    ) -> std::result::Result<Ways, String> {
         let at = &pair.at;
         let node = |column: &str, listed: &Option<String>, given: &Option<String>, default: &str| {
             let name = listed.as_deref().or(given.as_deref()).unwrap_or(default);
@@ -92,7 +112,8 @@ impl Builder<'_> {
         }
         let (from, to) = if group.reverse { (to, from) } else { (from, to) };
         // The rows take these paths in turn.
-        let turns = group.count.unwrap_or(LISTED_TURNS);
+        let turns = if group.incast.is_some() { rows } else { LISTED_TURNS }.min(LISTED_TURNS);
+        let turns = group.count.unwrap_or(turns);
         let name = listed_name(group, &from.0, &to.0);
         let flows = (0..u64::from(turns.max(1))).map(|flow| Hashed::new(self.seed, &name, flow));
         core.all_ways(&self.links, (from.1, to.1), flows).ok_or_else(|| {

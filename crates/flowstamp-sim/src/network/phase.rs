@@ -30,7 +30,7 @@
 use super::Builder;
 use crate::medium::Capacity;
 use crate::plan::{GroupPlan, LinkPlan, Medium, Network, Phase};
-use crate::scenario::{FlowGroup, Priority};
+use crate::scenario::Priority;
 use flowstamp_laws::Bytes;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{Header, QueueSpec, RouterSpec};
@@ -59,8 +59,7 @@ impl Builder<'_> {
         let plan = &network.groups[number];
         let spec = &self.scenario.flows[plan.spec];
         let [law] = &plan.laws[..] else { return None };
-        let comes = |spec: &FlowGroup| spec.web.is_some() || spec.list.is_some();
-        let endless = !comes(spec) && spec.size.is_none() && !spec.produces();
+        let endless = !spec.arrives() && spec.size.is_none() && !spec.produces();
         let stays = spec.stop.is_none() && spec.lifetime.is_none();
         let tcp = law.header() == Header::Plain && !law.traits().datagrams && !law.traits().governs;
         let alike = plan.one_rtt && counts[number] >= 2;
@@ -78,7 +77,7 @@ impl Builder<'_> {
         let others = || network.groups.iter().enumerate().filter(|(_, g)| g.links.contains(&link));
         let lawless = bottleneck.is_plain_drop_tail()
             && matches!(bottleneck.capacity, Capacity::Constant(rate) if rate == access);
-        if !lawless || others().any(|(_, g)| comes(&self.scenario.flows[g.spec]) || g.laws != plan.laws) {
+        if !lawless || others().any(|(_, g)| self.scenario.flows[g.spec].arrives() || g.laws != plan.laws) {
             return None;
         }
         let flows: u32 = others().map(|(g, _)| counts[g]).sum();

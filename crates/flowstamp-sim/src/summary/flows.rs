@@ -29,7 +29,7 @@ impl Routed {
 
     /// The least time in which `size` bytes of payload can cross a route, seconds. Each link in turn is taken to carry
     /// all packets: it gets the first packet from the links before it, and the links after it carry the last one.
-    fn ideal_s(&self, route: u32, size: u64, scenario: &Scenario) -> Option<f64> {
+    pub(super) fn ideal_s(&self, route: u32, size: u64, scenario: &Scenario) -> Option<f64> {
         let route = self.routes.get(route as usize..)?;
         let lines = || route.iter().take_while(|link| **link != END).map(|link| self.lines[*link as usize]);
         let (payload, header) = (scenario.payload(), scenario.header.as_f64());
@@ -47,6 +47,14 @@ impl Routed {
         }
         // A link with a capacity of zero carried nothing, so there is no ideal time.
         Some(delay_s + longest_s).filter(|ideal_s| ideal_s.is_finite() && longest_s > 0.0)
+    }
+
+    /// The least time in which a route's first link can send the packets of `messages` messages of `size` bytes,
+    /// seconds.
+    pub(super) fn send_s(&self, route: u32, messages: u64, size: u64, scenario: &Scenario) -> f64 {
+        let headers = scenario.header.as_f64() * size.div_ceil(scenario.payload()) as f64;
+        let first = self.routes.get(route as usize).filter(|link| **link != END);
+        first.map_or(0.0, |link| messages as f64 * (size as f64 + headers) / self.lines[*link as usize].0)
     }
 }
 

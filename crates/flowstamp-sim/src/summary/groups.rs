@@ -1,7 +1,7 @@
 //! Summaries of groups of flows.
 
 use super::flows::active_s;
-use super::{Finished, curve};
+use super::{Finished, curve, operations};
 use crate::delays::Delays;
 use crate::host::{Group, Offered, Record};
 use crate::plan::GroupPlan;
@@ -53,6 +53,7 @@ impl<'a> GroupFlows<'a> {
             fct_s: fct(&self.times(|row| row.fct_s), payload),
             packet_delay_s: packet_delays(sim, group, curves),
             application: applications(group),
+            operations: operations::summary(sim, group, &self.flows),
             fct_slowdown: fct(&self.times(|row| Some(row.fct_s? / row.ideal_fct_s.get()?)), payload),
             fct_sender_s: fct(&self.times(|row| row.fct_sender_s.get()), payload),
             littles_law: group

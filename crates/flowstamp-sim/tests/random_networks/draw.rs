@@ -6,6 +6,7 @@
 use super::cells::{MOST_PACKET, is_blind};
 use super::impairments::{fail, impair};
 use super::lists::list;
+use super::operations::operate;
 use super::schema::{Dice, Drawer, Scale, bits_per_second, bytes, resolve, round, seconds, variants};
 use flowstamp_sim::random::Stream;
 use flowstamp_sim::{Format, load};
@@ -125,6 +126,7 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
     impair(&mut tree, seed, scale);
     fail(&mut tree, &network.links, seed, scale);
     list(&mut tree, &network.nodes, seed, scale);
+    operate(&mut tree, &network.nodes, seed, scale);
     tree
 }
 
@@ -502,6 +504,9 @@ impl Network<'_> {
         }
         let mut done = vec![
             "pattern",
+            "hosts",
+            "incast",
+            "collective",
             "web",
             "list",
             "ignore_columns",

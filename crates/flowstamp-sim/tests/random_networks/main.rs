@@ -14,6 +14,7 @@ mod draw;
 mod impairments;
 mod lists;
 mod memory;
+mod operations;
 mod quiet;
 mod schema;
 mod shrink;
