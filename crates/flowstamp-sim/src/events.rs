@@ -317,9 +317,14 @@ impl EventQueue {
 
     /// Adds an event beyond the wheel.
     fn push_far(&mut self, bucket: u64, time: Time, source: Source) {
-        if let Some(many) = &mut self.many {
-            return many.push(time.as_ps(), source.0);
+        match &mut self.many {
+            Some(many) => many.push(time.as_ps(), source.0),
+            None => self.push_beyond(bucket, time, source),
         }
+    }
+
+    #[inline(never)]
+    fn push_beyond(&mut self, bucket: u64, time: Time, source: Source) {
         let turn = bucket / BUCKETS;
         if turn - self.current / BUCKETS >= BUCKETS {
             self.far_bucket = self.far_bucket.min(bucket);

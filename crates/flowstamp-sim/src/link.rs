@@ -104,6 +104,9 @@ pub enum Port {
     Served(Box<Served>),
 }
 
+/// An odd number of cache lines, so that the first lines of many ports spread over all sets of the cache.
+const _: () = assert!(size_of::<Port>() % 128 == 64);
+
 /// Evaluates one expression for each kind of port.
 macro_rules! each {
     ($port:expr, $it:ident => $do:expr) => {

@@ -6,7 +6,7 @@
 //!
 //! [`EventQueue`]: super::EventQueue
 
-use super::{Heap, Key, NONE, Node, Source, event, first_set, key};
+use super::{Heap, Key, NONE, Source, event, first_set, key};
 use flowstamp_laws::units::Time;
 
 /// Buckets of the wheel.
@@ -23,19 +23,46 @@ const POPS_PER_LOOK: u32 = 1 << 16;
 const FIRST_POPS: u32 = 1 << 10;
 /// Width of a bucket until the gap between events is measured: 2^14 ps.
 const FIRST_SHIFT: u32 = 14;
+/// Widest bucket: a time within a bucket has 32 bits.
+const MOST_SHIFT: u32 = 32;
+/// Parts of a bucket into which its events are put before they are sorted, as a power of two.
+const PARTS_LOG2: u32 = 5;
+const PARTS: usize = 1 << PARTS_LOG2;
+/// A bucket with more events than this is sorted in another way, because many of them may be of the same time.
+const MOST_IN_PARTS: usize = 128;
+
+/// Events in a row.
+const ROOM: usize = 7;
+
+/// An event that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    time: u64,
+    source: u32,
+}
+
+/// Some events of a bucket in a cache line, and the index of the bucket's next row. An event is one word: the time since
+/// the bucket's beginning, and the source.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Row {
+    events: [u64; ROOM],
+    len: u32,
+    next: u32,
+}
 
 /// Pending events, earliest first.
 #[derive(Clone, Debug)]
 pub(super) struct Many {
     /// The events in buckets up to `current`, in order, from `at` on.
-    due: Vec<Key>,
+    due: Vec<Due>,
     at: usize,
-    /// First node of each of the `BUCKETS` buckets after `current`, at its number modulo `BUCKETS`.
+    /// First row of each of the `BUCKETS` buckets after `current`, at its number modulo `BUCKETS`.
     buckets: Box<[u32; BUCKETS as usize]>,
     /// A bit for each bucket that is not empty.
     occupied: Box<[u64; WORDS]>,
-    nodes: Vec<Node>,
-    /// First unused node.
+    rows: Vec<Row>,
+    /// First unused row.
     free: u32,
     /// A bucket is 2^`shift` picoseconds wide.
     shift: u32,
@@ -43,6 +70,9 @@ pub(super) struct Many {
     current: u64,
     /// Number of events in the wheel.
     in_wheel: usize,
+    /// Events of the bucket that is being sorted, before and after.
+    words: Vec<u64>,
+    sorted: Box<[u64; MOST_IN_PARTS]>,
     /// Events beyond the wheel.
     far: Heap,
     /// Pops until the next check of the width.
@@ -59,11 +89,13 @@ impl Many {
             at: 0,
             buckets: Box::new([NONE; BUCKETS as usize]),
             occupied: Box::new([0; WORDS]),
-            nodes: Vec::new(),
+            rows: Vec::new(),
             free: NONE,
             shift,
             current,
             in_wheel: 0,
+            words: Vec::new(),
+            sorted: Box::new([0; MOST_IN_PARTS]),
             far: Heap::default(),
             pops_left: pops,
             pops,
@@ -92,23 +124,39 @@ impl Many {
     #[inline]
     fn push_near(&mut self, bucket: u64, time: u64, source: u32) {
         let slot = (bucket % BUCKETS) as usize;
-        let new = Node { time, source, next: self.buckets[slot] };
+        let word = (time - (bucket << self.shift)) << 32 | u64::from(source);
+        self.in_wheel += 1;
+        if let Some(row) = self.rows.get_mut(self.buckets[slot] as usize) {
+            if let Some(place) = row.events.get_mut(row.len as usize) {
+                *place = word;
+                row.len += 1;
+                return;
+            }
+        }
+        self.push_row(slot, word);
+    }
+
+    /// Puts a row with one event first into a bucket.
+    #[inline(never)] // so that most events are added without saving registers
+    fn push_row(&mut self, slot: usize, word: u64) {
+        let mut row = Row { events: [0; ROOM], len: 1, next: self.buckets[slot] };
+        row.events[0] = word;
         let mut at = self.free;
-        if let Some(node) = self.nodes.get_mut(at as usize) {
-            self.free = node.next;
-            *node = new;
+        if let Some(free) = self.rows.get_mut(at as usize) {
+            self.free = free.next;
+            *free = row;
         } else {
-            at = self.nodes.len() as u32;
-            self.nodes.push(new);
+            at = self.rows.len() as u32;
+            self.rows.push(row);
         }
         self.buckets[slot] = at;
         self.occupied[slot / 64] |= 1 << (slot % 64);
-        self.in_wheel += 1;
     }
 
     /// Adds an event among those that are due.
+    #[inline(never)]
     fn push_due(&mut self, time: u64, source: u32) {
-        let new = key(Time::from_ps(time), Source(source));
+        let new = Due { time, source };
         let mut at = self.due.len();
         while at > self.at && self.due[at - 1] > new {
             at -= 1;
@@ -122,22 +170,22 @@ impl Many {
         if self.at + AHEAD >= self.due.len() {
             self.gather();
         }
-        let (time, source) = event(*self.due.get(self.at)?);
-        if time > end {
+        let Due { time, source } = *self.due.get(self.at)?;
+        if time > end.as_ps() {
             return None;
         }
         self.at += 1;
         self.pops_left -= 1;
         if self.pops_left == 0 {
-            self.look(time.as_ps());
+            self.look(time);
         }
-        Some((time, source))
+        Some((Time::from_ps(time), Source(source)))
     }
 
     /// The event `count` positions after the one that is taken next, if it is sorted already.
     #[inline]
     pub(super) fn ahead(&self, count: usize) -> Option<Source> {
-        self.due.get(self.at + count).map(|key| Source(*key as u32))
+        self.due.get(self.at + count).map(|due| Source(due.source))
     }
 
     /// Sorts the events of the next buckets, until enough are due.
@@ -159,33 +207,51 @@ impl Many {
             }
             self.current = next;
             let begin = self.due.len();
-            while self.far.first_time().is_some_and(|time| time >> self.shift <= next) {
-                self.due.extend(self.far.pop());
+            self.take_bucket(next);
+            if far == next {
+                self.take_far(begin);
             }
-            self.far.shrink();
-            self.take_bucket((next % BUCKETS) as usize);
-            self.due[begin..].sort_unstable();
         }
     }
 
-    /// Moves the events of a bucket to those that are due.
-    #[inline]
-    fn take_bucket(&mut self, slot: usize) {
+    /// Moves the events of a bucket to those that are due, in order.
+    fn take_bucket(&mut self, bucket: u64) {
+        let slot = (bucket % BUCKETS) as usize;
         self.occupied[slot / 64] &= !(1 << (slot % 64));
         let mut at = std::mem::replace(&mut self.buckets[slot], NONE);
-        while let Some(node) = self.nodes.get_mut(at as usize) {
-            self.due.push(key(Time::from_ps(node.time), Source(node.source)));
-            let next = std::mem::replace(&mut node.next, self.free);
+        self.words.clear();
+        while let Some(row) = self.rows.get_mut(at as usize) {
+            self.words.extend_from_slice(&row.events[..(row.len as usize).min(ROOM)]);
+            let next = std::mem::replace(&mut row.next, self.free);
             self.free = std::mem::replace(&mut at, next);
-            self.in_wheel -= 1;
         }
+        self.in_wheel -= self.words.len();
+        let words = if self.words.len() > MOST_IN_PARTS {
+            self.words.sort_unstable();
+            &self.words[..]
+        } else {
+            sort(&self.words, &mut self.sorted, self.shift)
+        };
+        let begin = bucket << self.shift;
+        self.due.extend(words.iter().map(|word| Due { time: begin + (word >> 32), source: *word as u32 }));
+    }
+
+    /// Moves events from beyond the wheel to those that are due, which begin at `begin`.
+    #[cold]
+    fn take_far(&mut self, begin: usize) {
+        while self.far.first_time().is_some_and(|time| time >> self.shift <= self.current) {
+            let far = self.far.pop().map(event);
+            self.due.extend(far.map(|(time, source)| Due { time: time.as_ps(), source: source.0 }));
+        }
+        self.far.shrink();
+        self.due[begin..].sort_unstable();
     }
 
     /// Adapts the bucket width to the mean gap between events.
     #[cold]
     fn look(&mut self, now: u64) {
         let gap = (now.saturating_sub(self.last_look) / u64::from(self.pops)).max(1);
-        let shift = gap.ilog2() + FULL;
+        let shift = (gap.ilog2() + FULL).min(MOST_SHIFT);
         // A width wrong by a factor of two costs little; moving all events costs more.
         if shift.abs_diff(self.shift) > 1 {
             let keys = self.take_all();
@@ -197,12 +263,44 @@ impl Many {
 
     /// Removes and returns all events, in no order.
     pub(super) fn take_all(&mut self) -> Vec<Key> {
-        let mut keys = self.due.split_off(self.at);
-        (0..BUCKETS as usize).for_each(|slot| self.take_bucket(slot));
-        keys.append(&mut self.due.split_off(self.at));
+        (1..BUCKETS).for_each(|ahead| self.take_bucket(self.current + ahead));
+        let due = self.due.split_off(self.at).into_iter();
+        let mut keys: Vec<Key> = due.map(|due| key(Time::from_ps(due.time), Source(due.source))).collect();
         keys.append(&mut self.far.0);
         keys
     }
+}
+
+/// Sorts the words of a bucket that is 2^`shift` picoseconds wide into `sorted`. Each word first goes to its part of the
+/// bucket, which leaves little to sort by insertion.
+#[inline]
+fn sort<'a>(words: &[u64], sorted: &'a mut [u64; MOST_IN_PARTS], shift: u32) -> &'a [u64] {
+    let shift = (32 + shift).saturating_sub(PARTS_LOG2);
+    let part = |word: u64| (word >> shift) as usize % PARTS;
+    let mut ends = [0; PARTS];
+    for word in words {
+        ends[part(*word)] += 1;
+    }
+    let mut all = 0;
+    for end in &mut ends {
+        all += std::mem::replace(end, all);
+    }
+    for word in words {
+        let end = &mut ends[part(*word)];
+        sorted[*end % MOST_IN_PARTS] = *word;
+        *end += 1;
+    }
+    let sorted = &mut sorted[..words.len()];
+    for from in 1..sorted.len() {
+        let word = sorted[from];
+        let mut to = from;
+        while to > 0 && sorted[to - 1] > word {
+            sorted[to] = sorted[to - 1];
+            to -= 1;
+        }
+        sorted[to] = word;
+    }
+    sorted
 }
 
 impl Default for Many {

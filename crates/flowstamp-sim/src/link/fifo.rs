@@ -107,13 +107,15 @@ pub struct Fifo<S> {
     pub laws: Laws,
     /// Which traffic the router law takes into account.
     pub sharing: S,
+    /// Makes a port an odd number of cache lines long.
+    _unused: [u64; 16],
 }
 
 impl<S: Sharing> Fifo<S> {
     /// An empty queue.
     #[must_use]
     pub fn new(laws: Laws, sharing: S) -> Self {
-        Self { laws, sharing, next_start: Time::ZERO, arrived: VecDeque::new() }
+        Self { next_start: Time::ZERO, arrived: VecDeque::new(), laws, sharing, _unused: [0; 16] }
     }
 
     /// Number of queued packets.
