@@ -325,7 +325,7 @@ proptest! {
         }
     }
 
-    /// Line 13 leaves the window where `U` is `eta`, but for `W_AI`, and scales it otherwise.
+    /// Line 13 leaves the window where `U` is `eta`, except for `W_AI`, and scales it otherwise.
     #[test]
     fn eta_is_the_rest_of_the_window(reference in 1.0..1e9f64, eta in 0.01..=1.0f64, u in 0.001..100.0f64) {
         prop_assert!(close(window(reference, eta, eta, true, 80.0).0, reference + 80.0));

@@ -121,7 +121,7 @@ fn timeouts_in_a_row_reset_the_window() {
         law.window()
     };
     assert_eq!([0; 4].map(|_| timeout(&mut law)), [32.0, 16.0, 8.0, 4.0]);
-    // At a delay equal to the target the ack changes nothing but the count.
+    // At a delay equal to the target the ack resets only the count.
     ack(&mut law, US(10_000), US(40), 1);
     assert_eq!([0; 4].map(|_| timeout(&mut law)), [2.0, 1.0, 0.5, 0.25]);
     assert_eq!(timeout(&mut law), 0.001);

@@ -15,11 +15,10 @@ use crate::link::{Admission, Impaired, Plain, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Grant, Turns};
 use crate::packet::{DATA, Packet, SackPool};
-use crate::plan::{END, FlowRoutes, Medium};
+use crate::plan::{END, Medium};
 use crate::prefetch::{prefetch, prefetch_part};
 use flowstamp_laws::router::MAX_TIMERS;
-use flowstamp_laws::sender::PathView;
-use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::units::Time;
 
 /// Maximum number of queue laws of a link.
 const MAX_QUEUES: usize = 8;
@@ -124,30 +123,6 @@ impl Fabric {
     pub fn label(&mut self, slot: u32, label: u8) {
         if self.labelled {
             self.sacks.labels.set(slot, label);
-        }
-    }
-
-    /// The path over these routes for packets and acks of these sizes.
-    #[must_use]
-    pub fn path(&self, routes: FlowRoutes, [packet, ack]: [u16; 2]) -> PathView {
-        let links = |route: u32| {
-            let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
-            links.map(|link| *link as usize)
-        };
-        let slowest = links(routes.data)
-            .try_fold(Time::ZERO, |most, link| Some(most.max(self.links[link].sending_time(packet)?)));
-        let passing = |link: usize, size: u16| {
-            let drawn = self.impaired.get(link).and_then(Option::as_ref).is_some_and(|it| it.draws_delays());
-            let sending = self.links[link].sending_time(size).unwrap_or_default();
-            (!drawn).then(|| self.links[link].delay() + sending)
-        };
-        let there = links(routes.data).map(|link| passing(link, packet));
-        let back = links(routes.acks).map(|link| passing(link, ack));
-        let hops = links(routes.data).filter(|link| *link < self.ports.len()).count();
-        PathView {
-            hops: hops.min(usize::from(u8::MAX)) as u8,
-            rtt: there.chain(back).try_fold(Time::ZERO, |sum, time| Some(sum + time?)),
-            rate: slowest.map(|time| Rate::from_bytes_per_sec(f64::from(packet) / time.as_secs_f64())),
         }
     }
 

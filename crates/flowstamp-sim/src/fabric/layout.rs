@@ -1,4 +1,4 @@
-//! Idle links before a run, and where each link leads.
+//! Idle links before a run, where each link leads, and the paths of flows.
 
 use super::{BY_ONE, Fabric, HOST, IMPAIRED, MAX_QUEUES, PREFETCHED, SEVERAL};
 use crate::air::Air;
@@ -7,11 +7,12 @@ use crate::events::{Class, EventQueue, Source};
 use crate::link::{Impaired, Plain, Port};
 use crate::medium::{Service, Turns};
 use crate::packet::SackPool;
-use crate::plan::{CellPlan, END, LinkPlan, Medium};
+use crate::plan::{CellPlan, END, FlowRoutes, LinkPlan, Medium};
 use crate::port::port;
 use crate::scenario::{Access, Priority, Scenario};
 use flowstamp_laws::router::MAX_TIMERS;
-use flowstamp_laws::units::Time;
+use flowstamp_laws::sender::PathView;
+use flowstamp_laws::units::{Rate, Time};
 
 impl Fabric {
     /// Makes idle links and schedules the first event of each timer. `sides` says what the host of each link may do
@@ -145,5 +146,29 @@ impl Fabric {
         let sound = |by: usize| self.impaired.get(by).is_some_and(Option::is_none);
         let by_one = |by: &u32| sound(*by as usize) && self.ports.get(*by as usize).is_some_and(steady);
         feeder.iter().enumerate().map(|(number, by)| number >= routers && by_one(by)).collect()
+    }
+
+    /// The path over these routes for packets and acks of these sizes.
+    #[must_use]
+    pub fn path(&self, routes: FlowRoutes, [packet, ack]: [u16; 2]) -> PathView {
+        let links = |route: u32| {
+            let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
+            links.map(|link| *link as usize)
+        };
+        let slowest = links(routes.data)
+            .try_fold(Time::ZERO, |most, link| Some(most.max(self.links[link].sending_time(packet)?)));
+        let passing = |link: usize, size: u16| {
+            let drawn = self.impaired.get(link).and_then(Option::as_ref).is_some_and(|it| it.draws_delays());
+            let sending = self.links[link].sending_time(size).unwrap_or_default();
+            (!drawn).then(|| self.links[link].delay() + sending)
+        };
+        let there = links(routes.data).map(|link| passing(link, packet));
+        let back = links(routes.acks).map(|link| passing(link, ack));
+        let hops = links(routes.data).filter(|link| *link < self.ports.len()).count();
+        PathView {
+            hops: hops.min(usize::from(u8::MAX)) as u8,
+            rtt: there.chain(back).try_fold(Time::ZERO, |sum, time| Some(sum + time?)),
+            rate: slowest.map(|time| Rate::from_bytes_per_sec(f64::from(packet) / time.as_secs_f64())),
+        }
     }
 }
