@@ -152,7 +152,8 @@ impl RouterLaw for Router {
         }
     }
 
+    /// `U` under the paper's other name, inflight bytes over `B T`: a link's `utilization` has no queue.
     fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
-        report("utilization", self.utilization);
+        report("inflight_share", self.utilization);
     }
 }
