@@ -114,7 +114,8 @@ class Gallery:
         claims = sum(len(spec.claims) for spec in self.specs.values())
         yield "---\nhide-toc: true\n---\n\n# Gallery"
         yield (
-            f"Flowstamp reproduces {len(self.specs)} figures of {len(grouped(self.specs))} papers and checks {claims} claims about them. "
+            f"Flowstamp reproduces {len(self.specs)} figures of {len(grouped(self.specs))} papers and checks "
+            f"{claims} claims about them. "
             "Each figure has a page with its claims, the measured values, why the two differ, and the command that "
             "runs it. [How claims are judged](../how-claims-are-judged.md) explains the verdicts."
         )
