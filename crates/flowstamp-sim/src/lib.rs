@@ -15,6 +15,8 @@
 mod active;
 mod air;
 mod application;
+#[cfg(feature = "full")]
+mod by_links;
 mod capture;
 mod change;
 mod clock;
@@ -42,6 +44,8 @@ mod size_bins;
 mod summary;
 mod workload;
 
+#[cfg(feature = "full")]
+pub use by_links::run_by_links;
 pub use flowstamp_laws::random;
 pub use flowstamp_scenario as scenario;
 pub use load::{load, load_within};

@@ -72,13 +72,23 @@ fn run_all<'a, T: Send>(
         let results = Simulation::new(loaded, seed).map_err(|_| Stopped)?.run(&mut |p| tick(i, p))?;
         Ok(done(i, results))
     };
+    on_threads(runs, threads, one)
+}
+
+/// Calls `one` for each item, with its number, on several threads, and returns what it returns in the order of the
+/// items.
+pub fn on_threads<I: Send, T: Send>(
+    items: impl Iterator<Item = I> + Send,
+    threads: Option<usize>,
+    one: impl Fn((usize, I)) -> Result<T, Stopped> + Sync + Send,
+) -> Result<Vec<T>, Stopped> {
     #[cfg(feature = "parallel")]
     {
         use rayon::prelude::*;
         // Threads take one run at a time and in order. A caller that puts the longest first must not find several of
         // them in one thread's share.
         let all = || {
-            let each = runs.enumerate().par_bridge().map(|(i, run)| Ok((i, one((i, run))?)));
+            let each = items.enumerate().par_bridge().map(|(i, item)| Ok((i, one((i, item))?)));
             let mut done = each.collect::<Result<Vec<_>, Stopped>>()?;
             done.sort_unstable_by_key(|(i, _)| *i);
             Ok(done.into_iter().map(|(_, results)| results).collect())
@@ -92,7 +102,7 @@ fn run_all<'a, T: Send>(
     #[cfg(not(feature = "parallel"))]
     {
         let _ = threads;
-        runs.enumerate().map(one).collect()
+        items.enumerate().map(one).collect()
     }
 }
 

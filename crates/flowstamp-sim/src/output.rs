@@ -49,6 +49,9 @@ pub fn manifest(results: &Results) -> serde_json::Value {
     if !results.changes.is_empty() {
         manifest["changes"] = serde_json::json!(results.changes);
     }
+    if results.by_links {
+        manifest["by_links"] = true.into();
+    }
     manifest
 }
 

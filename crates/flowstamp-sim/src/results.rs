@@ -23,6 +23,8 @@ pub struct Results {
     pub scenario: crate::scenario::Scenario,
     /// Values set during the run.
     pub changes: Vec<Change>,
+    /// The results were put together from runs of single links.
+    pub by_links: bool,
 }
 
 /// A value that was set during a run.

@@ -14,12 +14,17 @@ use crate::summary::{self, Finished};
 use crate::{Progress, ScenarioError};
 use flowstamp_laws::units::Time;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "full")]
+mod apart;
 #[cfg(test)]
 mod tests;
 mod view;
 
+#[cfg(feature = "full")]
+pub(crate) use apart::LinkRun;
 pub use view::{LinkView, SenderView};
 
 /// Events between two calls of the progress function.
@@ -55,7 +60,7 @@ pub struct Crossing {
 #[derive(Clone, Debug)]
 pub struct Simulation {
     /// The loaded scenario, with the values set during the run.
-    loaded: Loaded,
+    loaded: Arc<Loaded>,
     /// The scenario at the beginning.
     scenario: Scenario,
     changes: Vec<Change>,
@@ -85,9 +90,14 @@ impl Simulation {
     /// # Errors
     /// One line for the first thing that is wrong.
     pub fn new(loaded: &Loaded, seed: Option<u64>) -> Result<Self, ScenarioError> {
-        let mut scenario = loaded.scenario.clone();
-        scenario.seed = seed.unwrap_or(scenario.seed);
-        let network = Network::new(loaded, scenario.seed)?;
+        let seed = seed.unwrap_or(loaded.scenario.seed);
+        let network = Network::new(loaded, seed)?;
+        Ok(Self::of_network(Arc::new(loaded.with_seed(seed)), network))
+    }
+
+    /// A simulation of a laid-out network.
+    pub(crate) fn of_network(loaded: Arc<Loaded>, network: Network) -> Self {
+        let scenario = loaded.scenario.clone();
         let sides = sides(&network, &scenario);
         let Network {
             links,
@@ -122,7 +132,7 @@ impl Simulation {
             net.events.push(next_probe, Source::new(Class::Probe, 0));
         }
         let mut simulation = Self {
-            loaded: loaded.with_seed(scenario.seed),
+            loaded,
             scenario,
             changes: Vec::new(),
             assumed,
@@ -139,7 +149,7 @@ impl Simulation {
             took: (Duration::ZERO, Duration::ZERO),
         };
         simulation.unseen = simulation.unseen();
-        Ok(simulation)
+        simulation
     }
 
     /// Returns the simulation without the engine's optimisations, so that a test can check that they change no result:
@@ -255,8 +265,8 @@ impl Simulation {
     /// # Errors
     /// One line for a key that cannot change, or for an invalid value. Nothing has changed then.
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), ScenarioError> {
-        self.loaded = change::apply(&mut self.net, &mut self.hosts, &self.loaded, key, text)
-            .map_err(|e| e.at("set"))?;
+        let changed = change::apply(&mut self.net, &mut self.hosts, &self.loaded, key, text);
+        self.loaded = Arc::new(changed.map_err(|e| e.at("set"))?);
         let time_s = self.net.now.as_secs_f64();
         self.changes.push(Change { time_s, key: key.to_owned(), value: text.to_owned() });
         Ok(())
@@ -399,13 +409,18 @@ impl Simulation {
         self.unseen = self.unseen();
     }
 
-    fn finish(mut self) -> Results {
+    fn finish(self) -> Results {
+        summary::results(self.finished())
+    }
+
+    /// Ends the run.
+    fn finished(mut self) -> Finished {
         self.net.settle();
         let net = &self.net;
         assert_eq!(net.sent, net.arrived + net.lost + net.held(), "packets are conserved");
         let series = self.probe.map_or_else(Series::default, Probe::into_series);
         let capture = std::mem::take(&mut self.net.capture).finish();
-        summary::results(Finished {
+        Finished {
             scenario: self.scenario,
             changes: self.changes,
             assumed: self.assumed,
@@ -417,6 +432,6 @@ impl Simulation {
             capture,
             events: self.events,
             took: self.took,
-        })
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::delays::Delays;
 use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::results::{
-    AccessSummary, Captured, CellSummary, Change, DelayCurve, LinkCounts, LinkSummary, Named, PacketCount,
+    AccessSummary, Captured, CellSummary, Change, DelayCurve, FlowRow, LinkCounts, LinkSummary, Named, PacketCount,
     Results, Series, Summary, Took, TotalSummary, jain_index, share,
 };
 use crate::scenario::Scenario;
@@ -142,7 +142,31 @@ pub fn results(mut run: Finished) -> Results {
         capture: run.capture,
         scenario: run.scenario,
         changes: run.changes,
+        by_links: false,
     }
+}
+
+/// The results of a run of a single link: the link's summary and distribution of queueing delay, and the flows.
+#[cfg(feature = "full")]
+pub fn of_link(mut run: Finished) -> Option<(LinkSummary, DelayCurve, Vec<FlowRow>)> {
+    let (mut links, mut curves) = links::summaries(&run);
+    run.hosts.end();
+    let rows = flows::rows(&run);
+    Some((links.pop()?.1, curves.pop()?, rows))
+}
+
+/// Puts summaries of single links, each by number and name, in the place of those of a network that carried nothing.
+#[cfg(feature = "full")]
+pub fn put_links(results: &mut Results, links: Vec<(usize, String, LinkSummary, DelayCurve)>) {
+    let total = &mut results.summary.total;
+    for (number, name, summary, curve) in links {
+        add(&mut total.after_warmup, &summary.after_warmup);
+        add(&mut total.whole_run, &summary.whole_run);
+        results.delays[number] = DelayCurve { name: name.clone(), ..curve };
+        results.summary.links.insert(name, summary);
+    }
+    total.drops = total.after_warmup.drops;
+    total.drop_rate = share(total.drops, total.after_warmup.arrivals);
 }
 
 /// Totals over all links, and Jain's index of the lasting flows.

@@ -45,9 +45,24 @@ impl Done {
     }
 }
 
+#[cfg(feature = "full")]
+impl Done {
+    /// These counts at `now`, if they grew evenly from `start` to `end`.
+    pub fn by(self, start: Time, now: Time, end: Time) -> Self {
+        let passed = now.min(end).saturating_sub(start).as_secs_f64();
+        let part = passed / end.saturating_sub(start).as_secs_f64().max(f64::MIN_POSITIVE);
+        let of = |count: u32| (f64::from(count) * part.min(1.0)) as u32;
+        Self {
+            delivered_bytes: (self.delivered_bytes as f64 * part.min(1.0)) as u64,
+            retransmissions: of(self.retransmissions),
+            timeouts: of(self.timeouts),
+        }
+    }
+}
+
 impl Record {
     /// Record of a flow that has delivered nothing yet.
-    pub(super) fn new(group: u32, index: u32, start: Time, size: Option<u64>) -> Self {
+    pub(crate) fn new(group: u32, index: u32, start: Time, size: Option<u64>) -> Self {
         let size = size.and_then(NonZeroU64::new);
         Self { group, index, start, end: Time::MAX, size, route: u32::MAX, at_warmup: Done::default() }
     }
@@ -70,7 +85,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Outcome of a flow of which nothing is known.
-    pub(super) const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         done: Done { delivered_bytes: 0, retransmissions: 0, timeouts: 0 },
         acknowledged: Time::MAX,
         min_rtt: Time::ZERO,
@@ -85,6 +100,38 @@ impl Outcome {
             min_rtt: flow.sender.min_rtt(),
             srtt: flow.sender.srtt(),
             switched: flow.law.report().fallen_back.unwrap_or(Time::MAX),
+        }
+    }
+}
+
+#[cfg(feature = "full")]
+impl super::Hosts {
+    /// Replaces all flows by flows with these outcomes, in a run to `end` whose warm-up ended at `warmup`.
+    pub fn replace(&mut self, records: Vec<Record>, outcomes: Vec<Outcome>, warmup: Time, end: Time) {
+        let mut changes = Vec::new();
+        for (record, outcome) in records.iter().zip(&outcomes).filter(|(record, _)| record.route != u32::MAX) {
+            let group = &mut self.groups[record.group as usize];
+            group.flows += 1;
+            group.delivered_bytes += outcome.done.delivered_bytes;
+            group.delivered_at_warmup += record.at_warmup.delivered_bytes;
+            changes.push((record.start, false, record.group));
+            changes.extend((record.end <= end).then_some((record.end, true, record.group)));
+        }
+        changes.sort_unstable();
+        let before = changes.partition_point(|(at, ..)| *at <= warmup);
+        self.count_active(&changes[..before]);
+        for group in &mut self.groups {
+            group.active.restart(warmup);
+        }
+        self.count_active(&changes[before..]);
+        (self.flows, self.records, self.outcomes) = (Vec::new(), records, outcomes);
+    }
+
+    /// Counts active flows: at each time a flow of a group begins, or ends.
+    fn count_active(&mut self, changes: &[(Time, bool, u32)]) {
+        for (at, ends, group) in changes {
+            let active = &mut self.groups[*group as usize].active;
+            if *ends { active.end(*at) } else { active.begin(*at) }
         }
     }
 }

@@ -29,7 +29,8 @@ impl Routed {
 
     /// The least time in which `size` bytes of payload can cross a route, seconds. Each link in turn is taken to carry
     /// all packets: it gets the first packet from the links before it, and the links after it carry the last one.
-    pub(super) fn ideal_s(&self, route: u32, size: u64, scenario: &Scenario) -> Option<f64> {
+    #[must_use]
+    pub fn ideal_s(&self, route: u32, size: u64, scenario: &Scenario) -> Option<f64> {
         let route = self.routes.get(route as usize..)?;
         let lines = || route.iter().take_while(|link| **link != END).map(|link| self.lines[*link as usize]);
         let (payload, header) = (scenario.payload(), scenario.header.as_f64());

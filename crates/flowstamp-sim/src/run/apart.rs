@@ -1,0 +1,45 @@
+//! Simulations of single links, and of a network whose flows' outcomes are known from those.
+
+use super::{Simulation, Stopped};
+use crate::Progress;
+use crate::host::{Outcome, Record};
+use crate::results::{DelayCurve, FlowRow, LinkSummary, Results};
+use crate::summary;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// The results of a run of a single link.
+pub struct LinkRun {
+    /// The link.
+    pub summary: LinkSummary,
+    /// Distribution of its queueing delay.
+    pub waits: DelayCurve,
+    /// The flows, planned ones first, then the listed ones by group and row.
+    pub flows: Vec<FlowRow>,
+    /// Number of packet-hops.
+    pub packet_hops: u64,
+    /// Number of events handled.
+    pub events: u64,
+    /// CPU time.
+    pub cpu: Duration,
+}
+
+impl Simulation {
+    /// Runs a network of one router link to the end.
+    pub(crate) fn run_link(
+        mut self,
+        tick: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<LinkRun, Stopped> {
+        self.advance(self.scenario.duration, tick)?;
+        let (packet_hops, events, cpu) = (self.net.packet_hops(), self.events, self.took.1);
+        let (summary, waits, flows) = summary::of_link(self.finished()).ok_or(Stopped)?;
+        Ok(LinkRun { summary, waits, flows, packet_hops, events, cpu })
+    }
+
+    /// The results as if the flows had run with these outcomes.
+    pub(crate) fn with_outcomes(mut self, records: Vec<Record>, outcomes: Vec<Outcome>) -> Results {
+        self.net.now = self.scenario.duration;
+        self.hosts.replace(records, outcomes, self.scenario.warmup, self.net.now);
+        self.finish()
+    }
+}
