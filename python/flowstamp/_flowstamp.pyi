@@ -118,6 +118,11 @@ class Source:
         names with the data's delay to each in seconds, RTT and number of flows; there are none if other flows come and go."""
     def run(self, *, seed: int | None = None, progress: Progress | None = None) -> Run:
         """Runs the scenario."""
+    def run_by_links(
+        self, *, seed: int | None = None, threads: int | None = None, progress: Progress | None = None
+    ) -> Run:
+        """Runs each link alone, on `threads` threads (default: one per core), and puts the results together. Raises ScenarioError for what
+        that cannot answer."""
     def start(self, *, seed: int | None = None) -> Simulation:
         """Builds the scenario's network, ready to run."""
 

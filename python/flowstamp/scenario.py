@@ -188,6 +188,8 @@ class Scenario:
         seed: int | None = None,
         memory: str | None = None,
         progress: Progress | None = None,
+        by_links: bool = False,
+        threads: int | None = None,
     ) -> Results:
         """Runs the scenario. Raises `ScenarioError` if it is invalid or may need more than `memory`.
 
@@ -198,13 +200,19 @@ class Scenario:
             memory: limit for the run's estimated memory, such as "4GB". Default: three quarters of what is available
                 to this process (`flowstamp.machine`).
             progress: callback for about ten calls per second. An exception that it raises stops the run.
+            by_links: whether each link runs alone. Flows' times are then estimates, and there are no series. It is faster
+                in large networks (docs/how-to/run-a-very-large-network.md).
+            threads: number of threads with `by_links`. Default: one for each core. Results do not depend on it.
         """
         from flowstamp.progress import watching
         from flowstamp.results import Results
 
         source = self._timed(duration, warmup, seed)._source(memory)
         with watching(progress, self.source) as told, translated():
-            run = source.run(seed=seed, progress=told)
+            if by_links:
+                run = source.run_by_links(seed=seed, threads=threads, progress=told)
+            else:
+                run = source.run(seed=seed, progress=told)
         results = Results(run)
         self._warn(results)
         return results

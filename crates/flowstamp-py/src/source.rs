@@ -5,7 +5,7 @@ use crate::simulation::Simulation;
 use crate::wait::{Board, interruptible, watched};
 use crate::{scenario_error, shared};
 use flowstamp_sim::scenario::Files;
-use flowstamp_sim::{FilesFrom, Format, Loaded, Needs, load_within};
+use flowstamp_sim::{FilesFrom, Format, Loaded, Needs, load_within, run_by_links};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -109,6 +109,26 @@ impl Source {
         let board = Board::new(1);
         let results = watched(py, progress.as_ref(), &board, || {
             Ok(simulation.run(&mut |progress| board.tick(0, &progress)).ok())
+        })?;
+        Ok(results.into())
+    }
+
+    /// Runs each link of the scenario alone, and puts the results together.
+    #[pyo3(signature = (*, seed=None, threads=None, progress=None))]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
+    fn run_by_links(
+        &self,
+        py: Python<'_>,
+        seed: Option<u64>,
+        threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Run> {
+        let source = self.clone();
+        let loaded = interruptible(py, move || Ok(source.load()?.0))?;
+        let board = Board::new(1);
+        let results = watched(py, progress.as_ref(), &board, || {
+            let ran = run_by_links(&loaded, seed, threads, &|progress| board.tick(0, &progress));
+            Ok(ran.map_err(|e| scenario_error(&e))?.ok())
         })?;
         Ok(results.into())
     }

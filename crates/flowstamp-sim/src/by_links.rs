@@ -9,10 +9,10 @@
 //!        +----------------------- acks: the delay of their path --------------------------------------------------+
 //! ```
 //!
-//! A flow's completion time on a link exceeds the ideal time there by a delay `D`. A part `q` of `D` is its packets'
-//! queueing: the last smoothed RTT less the RTT of the empty path. The rest, `s = D - q`, is time in which the sender was
-//! slow: its first windows, a low rate, a timeout. Queueing adds up along the path. Slowness does not, because the
-//! slowest link sets the sender's pace, and all links see the law's start:
+//! A flow's completion time on a link exceeds the ideal time there by a delay `D`. In a part `q` of `D`, its packets
+//! wait at the link: the mean of all packets. In the rest, `s = D - q`, the sender is slow: its first windows, a low
+//! rate, a timeout. Waits add up along the path. Slowness does not, because the slowest link sets the sender's pace, and
+//! because each link sees the round trips that the law takes to start:
 //!
 //! ```text
 //!   completion time = ideal time of the path + sum of q over its links + largest s of its links
@@ -20,112 +20,32 @@
 //!
 //! Deviations from the paper:
 //!
-//! 1. Parsimon adds whole delays. With laws that take several round trips to start, or that fall to the rate of the
-//!    slowest link, that counts the same wait once for each link.
+//! 1. Parsimon adds whole delays. With laws that take several round trips to start, or that send at the rate of the
+//!    slowest link, that counts the same time once for each link.
 //! 2. Parsimon draws delays by size from each link, as if links were independent. Here the same flows run on each link,
-//!    so a flow's own delays are taken.
-//! 3. Acks cross no queue, as there. They take capacity of links, which is reduced by their share.
+//!    and a flow's own delays are taken.
+//! 3. First links of paths keep their queues and laws where flows share them. Packets wait there, too, but those waits
+//!    count only in the run of that first link.
+//! 4. Acks cross no queue, as in the paper. They take capacity of links, which is reduced by their share.
 
+mod combine;
 mod flows;
 mod link;
 mod refusals;
 
 use crate::clock::Clock;
-use crate::host::{Done, Outcome, Record};
 use crate::many::on_threads;
 use crate::plan::Network;
-use crate::results::{FlowRow, Results};
+use crate::results::Results;
 use crate::run::LinkRun;
 use crate::{Loaded, Progress, ScenarioError, Simulation, Stopped, summary};
 use flowstamp_laws::units::Time;
-use flows::{Flow, Flows};
+use combine::Delays;
+use flows::Flows;
 use link::Links;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// What the links did to a flow. Sums and maxima of integers do not depend on the order of the links.
-#[derive(Clone, Copy, Debug)]
-struct Delayed {
-    /// Sum of the packets' queueing, picoseconds.
-    queued: u64,
-    /// The largest time in which the sender was slow, picoseconds.
-    slow: u64,
-    /// Time from the last byte's arrival to its ack, picoseconds.
-    acked: u64,
-    /// RTT of the empty path, picoseconds, and what the links add to the smallest and to the last sample.
-    rtt: u64,
-    least: u64,
-    last: u64,
-    /// Bytes delivered on the link that delivered least; all of them if the flow ended on each link.
-    delivered: u64,
-    retransmissions: u32,
-    timeouts: u32,
-}
-
-impl Delayed {
-    const NONE: Self = Self {
-        queued: 0,
-        slow: 0,
-        acked: 0,
-        rtt: 0,
-        least: 0,
-        last: 0,
-        delivered: u64::MAX,
-        retransmissions: 0,
-        timeouts: 0,
-    };
-
-    /// Adds what one link did to a flow whose RTT is `rtt` without queues.
-    fn add(&mut self, row: &FlowRow, rtt: Time) {
-        let ps = |seconds: Option<f64>| seconds.map(|s| Time::from_secs_f64(s.max(0.0)).as_ps());
-        let above = |sample: Option<f64>| ps(sample).map_or(0, |sample| sample.saturating_sub(rtt.as_ps()));
-        self.rtt = self.rtt.max(rtt.as_ps());
-        self.last += above(row.srtt_s.get());
-        self.least += above(row.min_rtt_s.get());
-        self.retransmissions += row.retransmissions;
-        self.timeouts += row.timeouts;
-        self.delivered = self.delivered.min(row.delivered_bytes);
-        let (Some(fct), Some(ideal)) = (ps(row.fct_s), ps(row.ideal_fct_s.get())) else { return };
-        let delay = fct.saturating_sub(ideal);
-        let queued = above(row.srtt_s.get()).min(delay);
-        self.queued += queued;
-        self.slow = self.slow.max(delay - queued);
-        self.acked = self.acked.max(ps(row.fct_sender_s.get()).map_or(0, |sender| sender - fct));
-    }
-
-    /// The flow's record and outcome in a run to `end` whose warm-up ends at `warmup`. `ideal` is the ideal completion
-    /// time on the whole path, `None` if it has none.
-    fn ended(&self, flow: &Flow, ideal: Option<Time>, (warmup, end): (Time, Time)) -> (Record, Outcome) {
-        let delay = Time::from_ps(self.queued.saturating_add(self.slow));
-        let complete = self.delivered >= flow.size && self.delivered < u64::MAX;
-        let arrived = ideal.filter(|_| complete).map(|ideal| flow.start.saturating_add(ideal + delay));
-        let arrived = arrived.filter(|arrived| *arrived <= end);
-        let acked = arrived.map(|at| at.saturating_add(Time::from_ps(self.acked))).filter(|at| *at <= end);
-        let mut record = Record::new(flow.group, flow.index, flow.start, Some(flow.size));
-        if !flow.runs {
-            return (record, Outcome::NONE);
-        }
-        record.route = flow.routes.data;
-        record.end = arrived.unwrap_or(Time::MAX);
-        let delivered_bytes =
-            if arrived.is_some() { flow.size } else { self.delivered.min(flow.size.saturating_sub(1)) };
-        let done =
-            Done { delivered_bytes, retransmissions: self.retransmissions, timeouts: self.timeouts };
-        if flow.start < warmup {
-            record.at_warmup = done.by(flow.start, warmup, arrived.unwrap_or(end));
-        }
-        let rtt = |queued| Time::from_ps(self.rtt + queued);
-        let outcome = Outcome {
-            done,
-            acknowledged: acked.unwrap_or(Time::MAX),
-            min_rtt: rtt(self.least),
-            srtt: rtt(self.last),
-            switched: Time::MAX,
-        };
-        (record, outcome)
-    }
-}
 
 /// Runs each link of a scenario alone, on `threads` threads (by default one per core), and puts the flows' times
 /// together. `seed` replaces the scenario's. `tick` gets the progress and may stop the run.
@@ -169,7 +89,7 @@ pub fn run_by_links(
 
 /// The runs of all links: for each flow what they did to it, and each link's number and run without flows.
 struct Ran {
-    delayed: Vec<Delayed>,
+    delays: Delays,
     links: Vec<(usize, LinkRun)>,
 }
 
@@ -189,26 +109,28 @@ fn run_links(
         let part = done.load(Ordering::Relaxed) as f64 / all.max(1) as f64;
         tick(Progress { simulated: duration.scale(part.min(1.0)), duration, events })
     };
-    let delayed = Mutex::new(vec![Delayed::NONE; flows.all.len()]);
+    let delays = Mutex::new(Delays::new(links.places()));
     let one = |(_, (link, work)): (usize, (u32, u64))| {
         let (own, crossing) = links.network(link);
         let before = events.load(Ordering::Relaxed);
         let simulation = Simulation::of_network(links.loaded.clone(), own);
         let mut run = simulation.run_link(&mut |progress| tell(before + progress.events))?;
-        let mut delayed = delayed.lock().unwrap_or_else(PoisonError::into_inner);
-        for (row, crossing) in run.flows.drain(..).zip(crossing) {
-            delayed[crossing.flow as usize].add(&row, crossing.rtt);
+        run.waited.resize(run.flows.len(), Time::ZERO);
+        let mut delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((row, waited), crossing) in run.flows.iter().zip(&run.waited).zip(&crossing) {
+            delays.add(row, *waited, crossing);
         }
+        drop(delays);
         done.fetch_add(work, Ordering::Relaxed);
         events.fetch_add(run.events, Ordering::Relaxed);
         if tell(events.load(Ordering::Relaxed)).is_break() {
             return Err(Stopped);
         }
-        run.flows = Vec::new();
+        (run.flows, run.waited) = (Vec::new(), Vec::new());
         Ok((link as usize, run))
     };
     let links = on_threads(work.into_iter(), threads, one)?;
-    Ok(Ran { delayed: delayed.into_inner().unwrap_or_else(PoisonError::into_inner), links })
+    Ok(Ran { delays: delays.into_inner().unwrap_or_else(PoisonError::into_inner), links })
 }
 
 /// Puts the results of the whole network together.
@@ -219,10 +141,14 @@ fn put_together(loaded: Loaded, network: Network, flows: Flows, ran: Ran) -> Res
     let (records, outcomes) = flows
         .all
         .iter()
-        .zip(&ran.delayed)
-        .map(|(flow, delayed)| {
-            let ideal = ideal.ideal_s(flow.routes.data, flow.size, &loaded.scenario);
-            delayed.ended(flow, ideal.map(Time::from_secs_f64), ends)
+        .enumerate()
+        .map(|(number, flow)| {
+            let ideal = if flow.runs {
+                ideal.ideal_s(flow.routes.data, flow.size, &loaded.scenario)
+            } else {
+                None
+            };
+            ran.delays.ended(number, flow, ideal.map(Time::from_secs_f64), ends)
         })
         .unzip();
     drop(flows);

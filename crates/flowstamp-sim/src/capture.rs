@@ -35,6 +35,8 @@ pub struct Capture {
     most: u32,
     packet_bytes: u32,
     users: Vec<User>,
+    /// In place of packets, for each flow the number of its packets and the time that they waited.
+    waits: Option<Vec<(u32, Time)>>,
 }
 
 /// Whether the scenario captures this link or cell. It captures all that it names. Without names it captures links and
@@ -50,7 +52,20 @@ impl Capture {
     pub fn new(links: Vec<String>, most: u32, packet_bytes: u32) -> Self {
         let left = vec![most; links.len()];
         let captured = Captured { links, ..Captured::default() };
-        Self { captured, left, most, packet_bytes, users: Vec::new() }
+        Self { captured, left, most, packet_bytes, users: Vec::new(), waits: None }
+    }
+
+    /// Makes a record of how long each flow's packets wait on one link.
+    #[cfg(feature = "full")]
+    #[must_use]
+    pub fn of_waits() -> Self {
+        Self { left: vec![0], waits: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// For each flow, the number of its packets and the time that they waited.
+    #[cfg(feature = "full")]
+    pub fn take_waits(&mut self) -> Vec<(u32, Time)> {
+        self.waits.take().unwrap_or_default()
     }
 
     /// Adds the frames of a cell to the capture. Returns the cell's number in it.
@@ -79,8 +94,19 @@ impl Capture {
         self.users[slot] = user;
     }
 
-    /// Captures `packet`, whose transmission on `link` began at `time`.
-    pub fn record(&mut self, link: u32, time: Time, packet: &Packet, sacks: &SackPool) {
+    /// Captures `packet`, whose transmission on `link` began at `time`, after it had waited.
+    pub fn record(&mut self, link: u32, (time, waited): (Time, Time), packet: &Packet, sacks: &SackPool) {
+        if let Some(waits) = self.waits.as_mut().filter(|_| cfg!(feature = "full")) {
+            let user = self.users[packet.flow as usize];
+            if user.generation == packet.generation {
+                if user.record as usize >= waits.len() {
+                    waits.resize(user.record as usize + 1, (0, Time::ZERO));
+                }
+                let flow = &mut waits[user.record as usize];
+                *flow = (flow.0 + 1, flow.1 + waited);
+            }
+            return;
+        }
         // Links do not report packets in the order of time. Therefore each link may fill the capture alone, and `finish` picks
         // the first packets of all.
         if self.left[link as usize] == 0 {

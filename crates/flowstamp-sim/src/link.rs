@@ -84,8 +84,8 @@ pub struct Tap<'a> {
 
 impl Tap<'_> {
     #[cold]
-    fn record(&mut self, time: Time, packet: &Packet) {
-        self.capture.record(self.link, time, packet, self.sacks);
+    fn record(&mut self, time: Time, waited: Time, packet: &Packet) {
+        self.capture.record(self.link, (time, waited), packet, self.sacks);
     }
 }
 

@@ -146,13 +146,13 @@ pub fn results(mut run: Finished) -> Results {
     }
 }
 
-/// The results of a run of a single link: the link's summary and distribution of queueing delay, and the flows.
+/// The results of a run that is about router link 0: its summary and distribution of queueing delay, and the flows.
 #[cfg(feature = "full")]
-pub fn of_link(mut run: Finished) -> Option<(LinkSummary, DelayCurve, Vec<FlowRow>)> {
+pub fn of_link(mut run: Finished) -> (LinkSummary, DelayCurve, Vec<FlowRow>) {
     let (mut links, mut curves) = links::summaries(&run);
     run.hosts.end();
     let rows = flows::rows(&run);
-    Some((links.pop()?.1, curves.pop()?, rows))
+    (links.swap_remove(0).1, curves.swap_remove(0), rows)
 }
 
 /// Puts summaries of single links, each by number and name, in the place of those of a network that carried nothing.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flowstamp.cli.common import as_text, check_out, load, say, say_written, show_progress
-from flowstamp.cli.options import Json, Memory, Out, ScenarioFile, Seed, Sets, ShownAs
+from flowstamp.cli.options import Json, Memory, Out, ScenarioFile, Seed, Sets, ShownAs, Threads
 from flowstamp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ def run(
     json_stream: Annotated[
         bool, typer.Option("--json-stream", help="Print a line of JSON for each sample, and at the end the summary.")
     ] = False,
+    by_links: Annotated[
+        bool, typer.Option("--by-links", help="Run each link alone and estimate flows' times: for very large networks.")
+    ] = False,
+    threads: Threads = None,
     progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
@@ -47,11 +51,15 @@ def run(
     --json-stream prints a line on standard output for each instant at which probes sample:
     {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...}.
     The last line is {"summary": ...}.
+
+    --by-links runs each link alone, under the flows that cross it, and adds up what the links delay each flow. The
+    links share --threads threads. Without --by-links a run has one thread.
     """
     show_progress(progress)
     from flowstamp.progress import Meter
 
     _check_shown(as_json, live, json_stream)
+    _check_by_links(by_links, threads, live or json_stream or trace)
     if trace and out is None:
         raise UsageError("--trace needs --out DIR: the folder that trace.pcapng is written to")
     loaded = load(scenario, sets)
@@ -66,7 +74,7 @@ def run(
         results = _streamed(loaded, seed, memory)
     else:
         with Meter(scenario.name) as meter:
-            results = loaded.run(seed=seed, memory=memory, progress=meter)
+            results = loaded.run(seed=seed, memory=memory, progress=meter, by_links=by_links, threads=threads)
     written = results.write(out) if out is not None else []
     if json_stream:
         say(f'{{"summary": {results.summary_json()}}}')
@@ -92,6 +100,13 @@ def _check_shown(as_json: bool, live: bool, json_stream: bool) -> None:
         raise UsageError("--json, --live and --json-stream are ways to show a run; give one of them")
     if live and not sys.stderr.isatty():
         raise UsageError("--live: standard error is not a terminal; --json-stream prints the same as JSON")
+
+
+def _check_by_links(by_links: bool, threads: int | None, watched: bool) -> None:
+    if by_links and watched:
+        raise UsageError("--by-links has no queues or rates over time; leave out --live, --json-stream and --trace")
+    if threads is not None and not by_links:
+        raise UsageError("--threads: a run has one thread, except with --by-links")
 
 
 def _streamed(scenario: Scenario, seed: int | None, memory: str | None) -> Results:

@@ -3,7 +3,7 @@
 use super::flows::{Flow, Flows};
 use crate::flow_list::{FlowList, Listed};
 use crate::medium::Capacity;
-use crate::plan::{ArrivalPlan, Comes, END, FlowPlan, FlowRoutes, GroupPlan, Network};
+use crate::plan::{ArrivalPlan, Comes, END, FlowPlan, FlowRoutes, GroupPlan, LinkPlan, Network};
 use crate::scenario::{Access, Loaded, Scenario};
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -20,6 +20,8 @@ const MOST_FOR_ACKS: f64 = 0.9;
 pub struct CrossingFlow {
     /// Number of the flow.
     pub flow: u32,
+    /// Index of the link among the router links of the flow's path.
+    pub place: u32,
     /// RTT of a packet on the empty path, with the time of its transmission on each link.
     pub rtt: Time,
 }
@@ -84,6 +86,13 @@ impl<'a> Links<'a> {
         };
         links.sort();
         links
+    }
+
+    /// Number of router links on the path of each flow.
+    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        let routers = self.network.links.len();
+        let path = move |flow: &Flow| self.route(flow.routes.data).filter(|link| (*link as usize) < routers).count();
+        self.flows.iter().map(move |flow| if flow.runs { path(flow) } else { 0 })
     }
 
     /// Finds the flows that cross each link.
@@ -164,21 +173,24 @@ impl<'a> Links<'a> {
 
     /// The network of one link, and the flows that cross it in the order of its records.
     pub fn network(&self, link: u32) -> (Network, Vec<CrossingFlow>) {
-        let mut own = Own::new(self, link);
         let numbers = &self.crossing[self.first[link as usize]..self.first[link as usize + 1]];
+        let around: Vec<Around> =
+            numbers.iter().map(|number| self.around(&self.flows[*number as usize], link)).collect();
+        let mut own = Own::new(self, link);
+        own.sources(&around);
         let planned = numbers.partition_point(|number| *number < self.planned);
+        let mut all = numbers.iter().zip(&around);
         let mut crossing = Vec::with_capacity(numbers.len());
-        for number in &numbers[..planned] {
+        for (number, around) in all.by_ref().take(planned) {
             let flow = &self.flows[*number as usize];
-            let (routes, rtt) = own.routes(flow);
-            let (group, index) = (flow.group, flow.index);
+            let (group, index, routes) = (flow.group, flow.index, own.routes(around));
             own.network.flows.push(FlowPlan { group, index, routes, start: flow.start });
-            crossing.push(CrossingFlow { flow: *number, rtt });
+            crossing.push(own.crossing(*number, around));
         }
         for arriving in &self.network.arrivals {
             let group = arriving.group;
-            let of_group = |number: &&u32| self.flows[**number as usize].group == group;
-            own.arrivals(arriving, numbers[planned..].iter().filter(of_group), &mut crossing);
+            let of_group = |(number, _): &(&u32, &Around)| self.flows[**number as usize].group == group;
+            own.arrivals(arriving, all.clone().filter(of_group), &mut crossing);
         }
         (own.network, crossing)
     }
@@ -189,51 +201,54 @@ struct Own<'a> {
     links: &'a Links<'a>,
     link: u32,
     network: Network,
-    /// The first link of a path, as an access link, by its number and its delay to the link.
+    /// The sources by the first link of the path and the delay from there.
     sources: BTreeMap<(u32, Time), u32>,
     /// Routes by what is around the link.
     known: BTreeMap<Around, FlowRoutes>,
-    /// Time of the transmission of a packet.
-    packet: Time,
 }
 
 impl<'a> Own<'a> {
     fn new(links: &'a Links<'a>, link: u32) -> Self {
         let mut plan = links.network.links[link as usize].clone();
         let rate = plan.capacity.mean(Time::ZERO, links.scenario.duration);
-        let packet = Time::from_secs_f64(links.scenario.packet.as_f64() / rate.bytes_per_sec());
         let acks = links.ack_bytes[link as usize] / rate.bytes_in(links.scenario.duration);
         plan.capacity = Capacity::Constant(Rate::from_bps(rate.bps() * (1.0 - acks.min(MOST_FOR_ACKS))));
         let network = Network { links: vec![plan], groups: links.groups.clone(), ..Network::default() };
-        Self { links, link, network, sources: BTreeMap::new(), known: BTreeMap::new(), packet }
+        Self { links, link, network, sources: BTreeMap::new(), known: BTreeMap::new() }
+    }
+
+    /// Makes the first links of the paths. A link that several flows share keeps its queue and laws.
+    fn sources(&mut self, around: &[Around]) {
+        let mut uses: BTreeMap<(u32, Time), u32> = BTreeMap::new();
+        for around in around {
+            if let Some(first) = around.first {
+                *uses.entry((first, around.before)).or_default() += 1;
+            }
+        }
+        let routers = &self.links.network.links;
+        let shared = |(first, _): &(u32, Time), flows: u32| flows > 1 && (*first as usize) < routers.len();
+        for (key, _) in uses.iter().filter(|(key, flows)| shared(key, **flows)) {
+            self.sources.insert(*key, self.network.links.len() as u32);
+            self.network.links.push(LinkPlan { delay: key.1, ..routers[key.0 as usize].clone() });
+        }
+        for (key, _) in uses.iter().filter(|(key, flows)| !shared(key, **flows)) {
+            let source = self.access(self.links.line(key.0).0, key.1);
+            self.sources.insert(*key, source);
+        }
     }
 
     /// Adds an access link and returns its number.
     fn access(&mut self, rate: Rate, delay: Time) -> u32 {
         self.network.access.push(Access { rate, delay });
-        self.network.access.len() as u32
+        (self.network.links.len() + self.network.access.len() - 1) as u32
     }
 
-    /// The routes of a flow, and its RTT on the empty path.
-    fn routes(&mut self, flow: &Flow) -> (FlowRoutes, Time) {
-        let around = self.links.around(flow, self.link);
-        let delay = self.network.links[0].delay;
-        let first = around.first.map(|first| self.links.line(first).0);
-        let mut rtt = around.before + self.packet + delay + around.behind + around.back;
-        if let Some(rate) = first {
-            rtt += Time::from_secs_f64(self.links.scenario.packet.as_f64() / rate.bytes_per_sec());
+    /// The routes of a flow.
+    fn routes(&mut self, around: &Around) -> FlowRoutes {
+        if let Some(known) = self.known.get(around) {
+            return *known;
         }
-        if let Some(known) = self.known.get(&around) {
-            return (*known, rtt);
-        }
-        let source = around.first.zip(first).map(|(number, rate)| {
-            let key = (number, around.before);
-            self.sources.get(&key).copied().unwrap_or_else(|| {
-                let source = self.access(rate, around.before);
-                self.sources.insert(key, source);
-                source
-            })
-        });
+        let source = around.first.map(|first| self.sources[&(first, around.before)]);
         let down = self.access(UNLIMITED, around.behind);
         let back = self.access(UNLIMITED, around.back);
         let data = self.network.routes.len() as u32;
@@ -242,29 +257,44 @@ impl<'a> Own<'a> {
         let acks = self.network.routes.len() as u32;
         self.network.routes.extend([back, END]);
         let routes = FlowRoutes { data, acks };
-        self.known.insert(around, routes);
-        (routes, rtt)
+        self.known.insert(*around, routes);
+        routes
+    }
+
+    /// A flow that crosses the link, whose routes are known.
+    fn crossing(&self, number: u32, around: &Around) -> CrossingFlow {
+        let links = self.links;
+        let packet = links.scenario.packet.as_f64();
+        let first = around.first.map_or(Time::ZERO, |first| {
+            Time::from_secs_f64(packet / links.line(first).0.bytes_per_sec())
+        });
+        let rtt =
+            first + around.before + links.crossing_time(self.link, packet) + around.behind + around.back;
+        let routers = links.network.links.len();
+        let path = links.route(links.flows[number as usize].routes.data);
+        let place = path.filter(|link| (*link as usize) < routers).take_while(|link| *link != self.link);
+        CrossingFlow { flow: number, place: place.count() as u32, rtt }
     }
 
     /// Adds the flows of a group that arrive during the run, as a list.
     fn arrivals<'f>(
         &mut self,
         arriving: &ArrivalPlan,
-        numbers: impl Iterator<Item = &'f u32>,
+        flows: impl Iterator<Item = (&'f u32, &'f Around)>,
         crossing: &mut Vec<CrossingFlow>,
     ) {
         let mut list = FlowList::default();
         let mut pairs: BTreeMap<u32, u32> = BTreeMap::new();
         let mut routes = Vec::new();
-        for number in numbers {
+        for (number, around) in flows {
             let flow = &self.links.flows[*number as usize];
-            let (of_flow, rtt) = self.routes(flow);
+            let of_flow = self.routes(around);
             let pair = *pairs.entry(of_flow.data).or_insert_with(|| {
                 routes.push(VecDeque::from([of_flow]));
                 routes.len() as u32 - 1
             });
             list.rows.push(Listed { start: flow.start, size: flow.size, pair, law: flow.law });
-            crossing.push(CrossingFlow { flow: *number, rtt });
+            crossing.push(self.crossing(*number, around));
         }
         if list.rows.is_empty() {
             return;

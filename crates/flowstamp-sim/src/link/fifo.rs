@@ -152,7 +152,7 @@ impl<S: Sharing> Fifo<S> {
             self.sharing.leaves(self.laws.is_own(&entry.packet), entry.packet.size);
             self.laws.stamp(started, self.sharing.seen(self.laws.backlog()), &mut entry.packet);
             if self.laws.captured {
-                tap.record(started, &entry.packet);
+                tap.record(started, started - arrived, &entry.packet);
             }
             let entry = *entry;
             self.next_start = line.finish_of(&entry);
@@ -197,7 +197,7 @@ impl<S: Sharing> Fifo<S> {
             entry.packet.flags |= mark;
             laws.stamp(now, self.sharing.seen(laws.backlog()), &mut entry.packet);
             if laws.captured {
-                tap.record(now, &entry.packet);
+                tap.record(now, Time::ZERO, &entry.packet);
             }
             Admission::sent(first, entry.arrives)
         }

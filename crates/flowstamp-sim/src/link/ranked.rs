@@ -64,14 +64,15 @@ impl Ranked {
             let Some(next) = queue.front() else { return };
             prefetch_ahead(next, 2);
             let (since, packet) = next;
-            self.laws.stats.waits.add(begins - *since);
+            let waited = begins - *since;
+            self.laws.stats.waits.add(waited);
             self.laws.leave(begins, packet.size);
             let (_, entry) = line.transmit(begins, packet);
             queue.pop_front();
             let seen = self.laws.backlog();
             self.laws.stamp(begins, seen, &mut entry.packet);
             if self.laws.captured {
-                tap.record(begins, &entry.packet);
+                tap.record(begins, waited, &entry.packet);
             }
         }
     }
@@ -102,7 +103,7 @@ impl Ranked {
         entry.packet.flags |= mark;
         laws.stamp(now, seen, &mut entry.packet);
         if laws.captured {
-            tap.record(now, &entry.packet);
+            tap.record(now, Time::ZERO, &entry.packet);
         }
         Admission::sent(first, entry.arrives)
     }

@@ -534,7 +534,7 @@ impl Served {
         }
         self.laws.stamp(now, seen, &mut entry.packet);
         if self.laws.captured {
-            tap.record(now, &entry.packet);
+            tap.record(now, now - waiting.since, &entry.packet);
         }
         Admission::sent(first, entry.arrives)
     }

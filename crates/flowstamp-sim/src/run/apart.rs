@@ -2,9 +2,11 @@
 
 use super::{Simulation, Stopped};
 use crate::Progress;
+use crate::capture::{Capture, User};
 use crate::host::{Outcome, Record};
 use crate::results::{DelayCurve, FlowRow, LinkSummary, Results};
 use crate::summary;
+use flowstamp_laws::units::Time;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ pub struct LinkRun {
     pub waits: DelayCurve,
     /// The flows, planned ones first, then the listed ones by group and row.
     pub flows: Vec<FlowRow>,
+    /// How long a packet of each flow waited on average; flows at the end may be missing, which sent none.
+    pub waited: Vec<Time>,
     /// Number of packet-hops.
     pub packet_hops: u64,
     /// Number of events handled.
@@ -25,15 +29,23 @@ pub struct LinkRun {
 }
 
 impl Simulation {
-    /// Runs a network of one router link to the end.
+    /// Runs a network of which only router link 0 matters to the end.
     pub(crate) fn run_link(
         mut self,
         tick: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<LinkRun, Stopped> {
+        self.net.capture = Capture::of_waits();
+        self.net.laws_mut(0).captured = true;
+        for planned in 0..self.hosts.flows.len() as u32 {
+            self.net.capture.open(planned, User { record: planned, ..User::default() });
+        }
         self.advance(self.scenario.duration, tick)?;
+        self.net.settle();
         let (packet_hops, events, cpu) = (self.net.packet_hops(), self.events, self.took.1);
-        let (summary, waits, flows) = summary::of_link(self.finished()).ok_or(Stopped)?;
-        Ok(LinkRun { summary, waits, flows, packet_hops, events, cpu })
+        let mean = |(packets, sum): (u32, Time)| sum / u64::from(packets.max(1));
+        let waited = self.net.capture.take_waits().into_iter().map(mean).collect();
+        let (summary, waits, flows) = summary::of_link(self.finished());
+        Ok(LinkRun { summary, waits, flows, waited, packet_hops, events, cpu })
     }
 
     /// The results as if the flows had run with these outcomes.

@@ -1,0 +1,140 @@
+//! What each link did to each flow, and the flow's times on the whole path.
+
+use super::flows::Flow;
+use super::link::CrossingFlow;
+use crate::host::{Done, Outcome, Record};
+use crate::results::FlowRow;
+use flowstamp_laws::units::Time;
+
+/// What one link did to one flow, in picoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hop {
+    /// Completion time above the ideal time on the link.
+    delay: u64,
+    /// The part of `delay` in which packets waited at the link: the mean of all packets.
+    queued: u64,
+}
+
+/// What all links did to one flow, apart from its delays. No value depends on the order of the links.
+#[derive(Clone, Copy, Debug)]
+struct Crossed {
+    /// Index of the flow's first hop.
+    first: usize,
+    /// Largest time from the last byte's arrival to its ack, picoseconds.
+    acked: u64,
+    /// RTT of the empty path, picoseconds, and what the links add to the smallest and to the last sample.
+    rtt: u64,
+    least: u64,
+    last: u64,
+    /// Bytes delivered on the link that delivered least.
+    delivered: u64,
+    retransmissions: u32,
+    timeouts: u32,
+    /// Number of links on which the flow did not end.
+    open: u32,
+}
+
+/// What all links did to all flows.
+#[derive(Debug)]
+pub struct Delays {
+    hops: Vec<Hop>,
+    flows: Vec<Crossed>,
+}
+
+fn ps(seconds: f64) -> u64 {
+    Time::from_secs_f64(seconds.max(0.0)).as_ps()
+}
+
+impl Delays {
+    /// Nothing yet, of flows with so many router links on their paths.
+    pub fn new(places: impl Iterator<Item = usize>) -> Self {
+        let (mut first, mut flows) = (0, Vec::new());
+        for places in places {
+            flows.push(Crossed {
+                first,
+                acked: 0,
+                rtt: 0,
+                least: 0,
+                last: 0,
+                delivered: u64::MAX,
+                retransmissions: 0,
+                timeouts: 0,
+                open: 0,
+            });
+            first += places;
+        }
+        Self { hops: vec![Hop::default(); first], flows }
+    }
+
+    /// Adds what one link did to a flow.
+    pub fn add(&mut self, row: &FlowRow, waited: Time, crossing: &CrossingFlow) {
+        let flow = &mut self.flows[crossing.flow as usize];
+        let hop = &mut self.hops[flow.first + crossing.place as usize];
+        let rtt = crossing.rtt.as_ps();
+        let above = |sample: Option<f64>| sample.map_or(0, |sample| ps(sample).saturating_sub(rtt));
+        flow.rtt = flow.rtt.max(rtt);
+        flow.last += above(row.srtt_s.get());
+        flow.least += above(row.min_rtt_s.get());
+        flow.retransmissions += row.retransmissions;
+        flow.timeouts += row.timeouts;
+        flow.delivered = flow.delivered.min(row.delivered_bytes);
+        let (Some(fct), Some(ideal)) = (row.fct_s, row.ideal_fct_s.get()) else {
+            flow.open += 1;
+            return;
+        };
+        flow.acked = flow.acked.max(row.fct_sender_s.get().map_or(0, |sender| ps(sender - fct)));
+        let delay = ps(fct - ideal);
+        *hop = Hop { delay, queued: waited.as_ps().min(delay) };
+    }
+
+    /// A flow's completion time above the ideal time on its path; `None` if it did not end on each link.
+    fn delay(&self, number: usize) -> Option<Time> {
+        let flow = &self.flows[number];
+        let end = self.flows.get(number + 1).map_or(self.hops.len(), |next| next.first);
+        let hops = &self.hops[flow.first..end];
+        if flow.open > 0 || hops.is_empty() {
+            return None;
+        }
+        let queued: u64 = hops.iter().map(|hop| hop.queued).sum();
+        let slow = hops.iter().map(|hop| hop.delay - hop.queued).max().unwrap_or(0);
+        Some(Time::from_ps(queued + slow))
+    }
+
+    /// A flow's record and outcome in a run to `end` whose warm-up ends at `warmup`. `ideal` is the ideal completion
+    /// time on the whole path, `None` if it has none.
+    pub fn ended(
+        &self,
+        number: usize,
+        flow: &Flow,
+        ideal: Option<Time>,
+        (warmup, end): (Time, Time),
+    ) -> (Record, Outcome) {
+        let crossed = &self.flows[number];
+        let mut record = Record::new(flow.group, flow.index, flow.start, Some(flow.size));
+        if !flow.runs {
+            return (record, Outcome::NONE);
+        }
+        let arrived = self.delay(number).zip(ideal).map(|(delay, ideal)| flow.start + ideal + delay);
+        let arrived = arrived.filter(|arrived| *arrived <= end);
+        let acked = arrived.map(|at| at + Time::from_ps(crossed.acked)).filter(|at| *at <= end);
+        record.route = flow.routes.data;
+        record.end = arrived.unwrap_or(Time::MAX);
+        let least = crossed.delivered.min(flow.size.saturating_sub(1));
+        let done = Done {
+            delivered_bytes: if arrived.is_some() { flow.size } else { least },
+            retransmissions: crossed.retransmissions,
+            timeouts: crossed.timeouts,
+        };
+        if flow.start < warmup {
+            record.at_warmup = done.by(flow.start, warmup, arrived.unwrap_or(end));
+        }
+        let outcome = Outcome {
+            done,
+            acknowledged: acked.unwrap_or(Time::MAX),
+            min_rtt: Time::from_ps(crossed.rtt + crossed.least),
+            srtt: Time::from_ps(crossed.rtt + crossed.last),
+            switched: Time::MAX,
+        };
+        (record, outcome)
+    }
+}

@@ -1,0 +1,192 @@
+//! Runs of single links, put together, against runs of the whole network.
+
+use flowstamp_sim::results::{FlowRow, Results};
+use flowstamp_sim::{Format, Loaded, Simulation, load, run_by_links};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+fn loaded(text: &str) -> Loaded {
+    load(text, Format::Toml, "test.toml", &[], Path::new(".")).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn by_links(text: &str, threads: usize) -> Results {
+    run_by_links(&loaded(text), None, Some(threads), &|_| ControlFlow::Continue(()))
+        .unwrap_or_else(|e| panic!("{e}\n{text}"))
+        .expect("nobody stops it")
+}
+
+fn whole(text: &str) -> Results {
+    let simulation = Simulation::new(&loaded(text), None).expect("a network");
+    simulation.run(&mut |_| ControlFlow::Continue(())).expect("nobody stops it")
+}
+
+fn refused(text: &str) -> String {
+    let result = run_by_links(&loaded(text), None, Some(1), &|_| ControlFlow::Continue(()));
+    result.err().unwrap_or_else(|| panic!("not refused: {text}")).to_string()
+}
+
+fn slowdowns(flows: &[FlowRow]) -> Vec<f64> {
+    flows.iter().filter_map(|row| Some(row.fct_s? / row.ideal_fct_s.get()?)).collect()
+}
+
+/// A fat tree with 16 hosts.
+fn fat_tree(law: &str, router: &str, load: f64) -> String {
+    format!(
+        r#"
+        duration = "4ms"
+        warmup = "400us"
+        [fat_tree]
+        k = 4
+        rate = "10Gbps"
+        delay = "1us"
+        buffer = "200kB"
+        router = "{router}"
+        queue = {{ kind = "red", step = 20, step_drops = false }}
+        [[flows]]
+        name = "web"
+        law = "{law}"
+        pattern = "random"
+        [flows.web]
+        load = {load}
+        sizes = {{ distribution = "pareto", mean = "20kB", shape = 1.5 }}
+        [probes]
+        links = false
+        groups = false
+        "#
+    )
+}
+
+/// A network of one link: the run of that link is the run of the network, to within the rounding of times.
+#[test]
+fn one_link_is_the_whole_network() {
+    for (law, router) in [("rcp", "rcp"), ("xcp", "xcp"), ("sack", "none")] {
+        let text = format!(
+            r#"
+            duration = "2s"
+            warmup = "200ms"
+            [[graph.links]]
+            from = "a"
+            to = "b"
+            rate = "20Mbps"
+            delay = "10ms"
+            buffer = "1BDP"
+            router = "{router}"
+            [[flows]]
+            name = "web"
+            law = "{law}"
+            from = "a"
+            to = "b"
+            [flows.web]
+            load = 0.6
+            sizes = {{ distribution = "pareto", mean = "20kB", shape = 1.5 }}
+            "#
+        );
+        let (parts, all) = (by_links(&text, 1), whole(&text));
+        assert_eq!(parts.flows.len(), all.flows.len());
+        for (part, all) in parts.flows.iter().zip(&all.flows) {
+            assert_eq!((part.start_s, part.size_bytes), (all.start_s, all.size_bytes));
+            assert_eq!(part.fct_s.is_some(), all.fct_s.is_some());
+            let (Some(part), Some(all)) = (part.fct_s, all.fct_s) else { continue };
+            assert!((part / all - 1.0).abs() < 1e-3, "{law}: {part} s by links, {all} s in all");
+        }
+    }
+}
+
+/// A flow that is alone on each link of its path takes its ideal time, as on the whole network.
+#[test]
+fn an_empty_path_delays_no_flow() {
+    for (law, router) in [("rcp", "rcp"), ("xcp", "xcp"), ("dctcp", "none")] {
+        let text = fat_tree(law, router, 0.3);
+        let text = text.split("pattern").next().expect("a head").to_owned()
+            + "from = \"h0\"\nto = \"h15\"\nsize = \"960B\"\n[probes]\nlinks = false\ngroups = false\n";
+        let text = text.replace("name = \"web\"", "name = \"one\"\ntransport = { handshake = false, initial_window = 10 }");
+        let (parts, all) = (by_links(&text, 1), whole(&text));
+        let (part, all) = (slowdowns(&parts.flows), slowdowns(&all.flows));
+        assert!((part[0] - all[0]).abs() < 1e-3, "{law}: {part:?} {all:?}");
+        assert!((part[0] - 1.0).abs() < 0.01, "{law}: {part:?}");
+    }
+}
+
+/// Results do not depend on the number of threads.
+#[test]
+fn threads_change_nothing() {
+    let text = fat_tree("rcp", "rcp", 0.3);
+    assert_eq!(by_links(&text, 1).digest(), by_links(&text, 3).digest());
+}
+
+/// The flows are those of the whole run.
+#[test]
+fn flows_are_those_of_the_whole_run() {
+    let text = fat_tree("dctcp", "none", 0.4);
+    let (parts, all) = (by_links(&text, 1), whole(&text));
+    let key = |row: &FlowRow| (row.flow, row.index, row.size_bytes, row.start_s.to_bits(), row.ideal_fct_s.get().map(f64::to_bits));
+    assert_eq!(parts.flows.iter().map(key).collect::<Vec<_>>(), all.flows.iter().map(key).collect::<Vec<_>>());
+    assert_eq!(parts.summary.links.len(), all.summary.links.len());
+    assert!(parts.by_links && !all.by_links);
+}
+
+#[test]
+fn what_it_cannot_answer_is_refused() {
+    let text = fat_tree("rcp", "rcp", 0.3);
+    let endless = text.split("pattern").next().expect("a head").to_owned() + "from = \"h0\"\nto = \"h1\"\n";
+    assert!(refused(&endless).contains("flows.web.size: is missing"), "{}", refused(&endless));
+    assert!(refused(&(text.clone() + "laws = true\n")).contains("probes.laws"));
+    assert!(refused(&(text + "[capture]\n")).contains("capture"));
+}
+
+/// Prints the error by size: `K= LAW= LOAD= cargo test --test by_links -- --ignored --nocapture error`.
+#[test]
+#[ignore = "an experiment"]
+fn error_by_size() {
+    let of = |key: &str, other: &str| std::env::var(key).unwrap_or_else(|_| other.to_owned());
+    let law = of("LAW", "dctcp");
+    let router = if law == "dctcp" { "none" } else { &law };
+    let queue = if law == "dctcp" { "{ kind = \"red\", step = 40, step_drops = false }" } else { "\"droptail\"" };
+    let text = format!(
+        r#"
+        duration = "{}"
+        warmup = "500us"
+        [fat_tree]
+        k = {}
+        rate = "{}"
+        delay = "1us"
+        buffer = "200kB"
+        router = "{router}"
+        queue = {queue}
+        [[flows]]
+        name = "web"
+        law = "{law}"
+        pattern = "random"
+        {}
+        [flows.web]
+        load = {}
+        sizes = {{ distribution = "empirical", file = "examples/data/datacentre-sizes.txt" }}
+        [probes]
+        links = false
+        groups = false
+        "#,
+        of("DURATION", "3ms"), of("K", "4"), of("RATE", "100Gbps"), of("EXTRA", ""), of("LOAD", "0.4")
+    );
+    let loaded = load(&text, Format::Toml, "test.toml", &[], Path::new("../..")).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let parts = run_by_links(&loaded, None, Some(1), &|_| ControlFlow::Continue(())).expect("ok").expect("ok");
+    let simulation = Simulation::new(&loaded, None).expect("a network");
+    let all = simulation.run(&mut |_| ControlFlow::Continue(())).expect("nobody stops it");
+    println!("{law}: by links {:.2} s cpu, {} hops; whole {:.2} s, {} hops", parts.took.cpu_s, parts.summary.packet_hops, all.took.cpu_s, all.summary.packet_hops);
+    let rows = |results: &Results| -> Vec<(f64, Option<f64>)> {
+        results.flows.iter().filter(|r| r.start_s >= 500e-6).map(|r| (r.size_bytes.unwrap_or(0) as f64, r.fct_s.and_then(|f| Some(f / r.ideal_fct_s.get()?)))).collect()
+    };
+    let (parts, all) = (rows(&parts), rows(&all));
+    let done = |rows: &[(f64, Option<f64>)]| rows.iter().filter(|r| r.1.is_some()).count();
+    println!("flows {} completed {} {}", all.len(), done(&parts), done(&all));
+    for (low, high) in [(0.0, f64::MAX), (0.0, 1e3), (1e3, 1e4), (1e4, 1e5), (1e5, 1e6), (1e6, f64::MAX)] {
+        let of = |rows: &[(f64, Option<f64>)]| {
+            let mut v: Vec<f64> = rows.iter().filter(|r| (low..high).contains(&r.0)).filter_map(|r| r.1).collect();
+            v.sort_by(f64::total_cmp);
+            v
+        };
+        let (p, a) = (of(&parts), of(&all));
+        if a.is_empty() || p.is_empty() { continue; }
+        let q = |v: &[f64], q: f64| v[((q * v.len() as f64).ceil() as usize).clamp(1, v.len()) - 1];
+        println!("{low:>9.0} {:>6} flows p50 {:6.2} {:6.2} ({:+5.1}%) p99 {:6.2} {:6.2} ({:+5.1}%)", a.len(), q(&p, 0.5), q(&a, 0.5), 100.0 * (q(&p, 0.5) / q(&a, 0.5) - 1.0), q(&p, 0.99), q(&a, 0.99), 100.0 * (q(&p, 0.99) / q(&a, 0.99) - 1.0));
+    }
+}
