@@ -200,8 +200,8 @@ class Scenario:
             memory: limit for the run's estimated memory, such as "4GB". Default: three quarters of what is available
                 to this process (`flowstamp.machine`).
             progress: callback for about ten calls per second. An exception that it raises stops the run.
-            by_links: whether each link runs alone. Flows' times are then estimates, and there are no series. It is faster
-                in large networks (docs/how-to/run-a-very-large-network.md).
+            by_links: whether each link runs alone (docs/how-to/run-a-very-large-network.md). Flows' times are then
+                estimates, and there are no series.
             threads: number of threads with `by_links`. Default: one for each core. Results do not depend on it.
         """
         from flowstamp.progress import watching

@@ -1,12 +1,12 @@
 //! Runs each link of a network alone, and puts the flows' times together from these runs.
 //!
 //! The method is Parsimon's (Zhao et al., NSDI 2023): each directed link is simulated under the flows that cross it, with
-//! the delays of their paths, and what the links delay a flow is combined along its path. Links are independent jobs.
+//! the delays of their paths. A flow's delays on its links are then combined. Links are independent jobs.
 //!
 //! ```text
-//!   sources' first links --> the link, its queue and laws --> no other queue, the rest of the path's delay --> receivers
-//!        ^                                                                                                        |
-//!        +----------------------- acks: the delay of their path --------------------------------------------------+
+//!   first links of paths --> links before --> THE LINK --> the rest of the path's delay, no other queue --> receivers
+//!           ^                                                                                                  |
+//!           +----------------------- acks: the delay of their path --------------------------------------------+
 //! ```
 //!
 //! A flow's completion time on a link exceeds the ideal time there by a delay `D`. In a part `q` of `D`, its packets
@@ -24,8 +24,9 @@
 //!    slowest link, that counts the same time once for each link.
 //! 2. Parsimon draws delays by size from each link, as if links were independent. Here the same flows run on each link,
 //!    and a flow's own delays are taken.
-//! 3. First links of paths keep their queues and laws where flows share them. Packets wait there, too, but those waits
-//!    count only in the run of that first link.
+//! 3. Parsimon keeps the first links of the paths. Here the links just before the link are kept, too, because they let
+//!    only so many packets through at once. Both keep their queues and laws where flows share them. Waits there count
+//!    in those links' own runs only.
 //! 4. Acks cross no queue, as in the paper. They take capacity of links, which is reduced by their share.
 
 mod combine;
@@ -39,9 +40,9 @@ use crate::plan::Network;
 use crate::results::Results;
 use crate::run::LinkRun;
 use crate::{Loaded, Progress, ScenarioError, Simulation, Stopped, summary};
-use flowstamp_laws::units::Time;
 use combine::Delays;
 use flows::Flows;
+use flowstamp_laws::units::Time;
 use link::Links;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +67,7 @@ pub fn run_by_links(
     refusals::check_scenario(&loaded.scenario).map_err(|e| e.at(&loaded.source))?;
     let mut network = Network::new(&loaded, loaded.scenario.seed)?;
     refusals::check_network(&network).map_err(|e| e.at(&loaded.source))?;
-    // One line per flow in the results is all that groups keep of series.
+    // Single links have no time series of the whole network.
     loaded.scenario.probes.links = false;
     loaded.scenario.probes.groups = false;
     let flows = Flows::of(&network, &loaded.scenario);
@@ -87,7 +88,7 @@ pub fn run_by_links(
     Ok(Ok(results))
 }
 
-/// The runs of all links: for each flow what they did to it, and each link's number and run without flows.
+/// The runs of all links: the flows' delays, and each link's number and run without its flows.
 struct Ran {
     delays: Delays,
     links: Vec<(usize, LinkRun)>,
@@ -143,11 +144,8 @@ fn put_together(loaded: Loaded, network: Network, flows: Flows, ran: Ran) -> Res
         .iter()
         .enumerate()
         .map(|(number, flow)| {
-            let ideal = if flow.runs {
-                ideal.ideal_s(flow.routes.data, flow.size, &loaded.scenario)
-            } else {
-                None
-            };
+            let ideal =
+                if flow.runs { ideal.ideal_s(flow.routes.data, flow.size, &loaded.scenario) } else { None };
             ran.delays.ended(number, flow, ideal.map(Time::from_secs_f64), ends)
         })
         .unzip();

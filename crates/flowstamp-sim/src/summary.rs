@@ -12,8 +12,8 @@ use crate::delays::Delays;
 use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::results::{
-    AccessSummary, Captured, CellSummary, Change, DelayCurve, FlowRow, LinkCounts, LinkSummary, Named, PacketCount,
-    Results, Series, Summary, Took, TotalSummary, jain_index, share,
+    AccessSummary, Captured, CellSummary, Change, DelayCurve, FlowRow, LinkCounts, LinkSummary, Named,
+    PacketCount, Results, Series, Summary, Took, TotalSummary, jain_index, share,
 };
 use crate::scenario::Scenario;
 use flowstamp_laws::units::Rate;

@@ -99,7 +99,10 @@ fn an_empty_path_delays_no_flow() {
         let text = fat_tree(law, router, 0.3);
         let text = text.split("pattern").next().expect("a head").to_owned()
             + "from = \"h0\"\nto = \"h15\"\nsize = \"960B\"\n[probes]\nlinks = false\ngroups = false\n";
-        let text = text.replace("name = \"web\"", "name = \"one\"\ntransport = { handshake = false, initial_window = 10 }");
+        let text = text.replace(
+            "name = \"web\"",
+            "name = \"one\"\ntransport = { handshake = false, initial_window = 10 }",
+        );
         let (parts, all) = (by_links(&text, 1), whole(&text));
         let (part, all) = (slowdowns(&parts.flows), slowdowns(&all.flows));
         assert!((part[0] - all[0]).abs() < 1e-3, "{law}: {part:?} {all:?}");
@@ -119,8 +122,13 @@ fn threads_change_nothing() {
 fn flows_are_those_of_the_whole_run() {
     let text = fat_tree("dctcp", "none", 0.4);
     let (parts, all) = (by_links(&text, 1), whole(&text));
-    let key = |row: &FlowRow| (row.flow, row.index, row.size_bytes, row.start_s.to_bits(), row.ideal_fct_s.get().map(f64::to_bits));
-    assert_eq!(parts.flows.iter().map(key).collect::<Vec<_>>(), all.flows.iter().map(key).collect::<Vec<_>>());
+    let key = |row: &FlowRow| {
+        (row.flow, row.index, row.size_bytes, row.start_s.to_bits(), row.ideal_fct_s.get().map(f64::to_bits))
+    };
+    assert_eq!(
+        parts.flows.iter().map(key).collect::<Vec<_>>(),
+        all.flows.iter().map(key).collect::<Vec<_>>()
+    );
     assert_eq!(parts.summary.links.len(), all.summary.links.len());
     assert!(parts.by_links && !all.by_links);
 }
@@ -132,61 +140,4 @@ fn what_it_cannot_answer_is_refused() {
     assert!(refused(&endless).contains("flows.web.size: is missing"), "{}", refused(&endless));
     assert!(refused(&(text.clone() + "laws = true\n")).contains("probes.laws"));
     assert!(refused(&(text + "[capture]\n")).contains("capture"));
-}
-
-/// Prints the error by size: `K= LAW= LOAD= cargo test --test by_links -- --ignored --nocapture error`.
-#[test]
-#[ignore = "an experiment"]
-fn error_by_size() {
-    let of = |key: &str, other: &str| std::env::var(key).unwrap_or_else(|_| other.to_owned());
-    let law = of("LAW", "dctcp");
-    let router = if law == "dctcp" { "none" } else { &law };
-    let queue = if law == "dctcp" { "{ kind = \"red\", step = 40, step_drops = false }" } else { "\"droptail\"" };
-    let text = format!(
-        r#"
-        duration = "{}"
-        warmup = "500us"
-        [fat_tree]
-        k = {}
-        rate = "{}"
-        delay = "1us"
-        buffer = "200kB"
-        router = "{router}"
-        queue = {queue}
-        [[flows]]
-        name = "web"
-        law = "{law}"
-        pattern = "random"
-        {}
-        [flows.web]
-        load = {}
-        sizes = {{ distribution = "empirical", file = "examples/data/datacentre-sizes.txt" }}
-        [probes]
-        links = false
-        groups = false
-        "#,
-        of("DURATION", "3ms"), of("K", "4"), of("RATE", "100Gbps"), of("EXTRA", ""), of("LOAD", "0.4")
-    );
-    let loaded = load(&text, Format::Toml, "test.toml", &[], Path::new("../..")).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let parts = run_by_links(&loaded, None, Some(1), &|_| ControlFlow::Continue(())).expect("ok").expect("ok");
-    let simulation = Simulation::new(&loaded, None).expect("a network");
-    let all = simulation.run(&mut |_| ControlFlow::Continue(())).expect("nobody stops it");
-    println!("{law}: by links {:.2} s cpu, {} hops; whole {:.2} s, {} hops", parts.took.cpu_s, parts.summary.packet_hops, all.took.cpu_s, all.summary.packet_hops);
-    let rows = |results: &Results| -> Vec<(f64, Option<f64>)> {
-        results.flows.iter().filter(|r| r.start_s >= 500e-6).map(|r| (r.size_bytes.unwrap_or(0) as f64, r.fct_s.and_then(|f| Some(f / r.ideal_fct_s.get()?)))).collect()
-    };
-    let (parts, all) = (rows(&parts), rows(&all));
-    let done = |rows: &[(f64, Option<f64>)]| rows.iter().filter(|r| r.1.is_some()).count();
-    println!("flows {} completed {} {}", all.len(), done(&parts), done(&all));
-    for (low, high) in [(0.0, f64::MAX), (0.0, 1e3), (1e3, 1e4), (1e4, 1e5), (1e5, 1e6), (1e6, f64::MAX)] {
-        let of = |rows: &[(f64, Option<f64>)]| {
-            let mut v: Vec<f64> = rows.iter().filter(|r| (low..high).contains(&r.0)).filter_map(|r| r.1).collect();
-            v.sort_by(f64::total_cmp);
-            v
-        };
-        let (p, a) = (of(&parts), of(&all));
-        if a.is_empty() || p.is_empty() { continue; }
-        let q = |v: &[f64], q: f64| v[((q * v.len() as f64).ceil() as usize).clamp(1, v.len()) - 1];
-        println!("{low:>9.0} {:>6} flows p50 {:6.2} {:6.2} ({:+5.1}%) p99 {:6.2} {:6.2} ({:+5.1}%)", a.len(), q(&p, 0.5), q(&a, 0.5), 100.0 * (q(&p, 0.5) / q(&a, 0.5) - 1.0), q(&p, 0.99), q(&a, 0.99), 100.0 * (q(&p, 0.99) / q(&a, 0.99) - 1.0));
-    }
 }

@@ -1,4 +1,4 @@
-//! What each link did to each flow, and the flow's times on the whole path.
+//! Delays of each flow on each link, and the flow's times on the whole path.
 
 use super::flows::Flow;
 use super::link::CrossingFlow;
@@ -6,7 +6,7 @@ use crate::host::{Done, Outcome, Record};
 use crate::results::FlowRow;
 use flowstamp_laws::units::Time;
 
-/// What one link did to one flow, in picoseconds.
+/// Delay of one flow on one link, in picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hop {
     /// Completion time above the ideal time on the link.
@@ -15,7 +15,7 @@ struct Hop {
     queued: u64,
 }
 
-/// What all links did to one flow, apart from its delays. No value depends on the order of the links.
+/// One flow's results on all links, apart from its delays. No value depends on the order of the links.
 #[derive(Clone, Copy, Debug)]
 struct Crossed {
     /// Index of the flow's first hop.
@@ -34,7 +34,7 @@ struct Crossed {
     open: u32,
 }
 
-/// What all links did to all flows.
+/// Results of all flows on all links.
 #[derive(Debug)]
 pub struct Delays {
     hops: Vec<Hop>,
@@ -46,7 +46,7 @@ fn ps(seconds: f64) -> u64 {
 }
 
 impl Delays {
-    /// Nothing yet, of flows with so many router links on their paths.
+    /// Flows of which nothing is known yet. `places` is the number of router links on each one's path.
     pub fn new(places: impl Iterator<Item = usize>) -> Self {
         let (mut first, mut flows) = (0, Vec::new());
         for places in places {
@@ -66,7 +66,7 @@ impl Delays {
         Self { hops: vec![Hop::default(); first], flows }
     }
 
-    /// Adds what one link did to a flow.
+    /// Adds a flow's results on one link. `waited` is the mean time that its packets waited there.
     pub fn add(&mut self, row: &FlowRow, waited: Time, crossing: &CrossingFlow) {
         let flow = &mut self.flows[crossing.flow as usize];
         let hop = &mut self.hops[flow.first + crossing.place as usize];

@@ -26,20 +26,20 @@ pub struct CrossingFlow {
     pub rtt: Time,
 }
 
-/// What a flow's packets pass before and behind a link.
+/// The part of a flow's path before and behind a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Around {
-    /// The first link of the path, unless it is the link itself.
-    first: Option<u32>,
-    /// Delay from the sender to the link, that of the first link's transmission not included.
-    before: Time,
+    /// The first link of the path, unless it is the link itself, and the delay from there to the next one that is kept.
+    first: Option<(u32, Time)>,
+    /// The link before, with its delay, unless that is the first one.
+    previous: Option<(u32, Time)>,
     /// Delay from the end of the link to the receiver.
     behind: Time,
     /// Delay of acks.
     back: Time,
 }
 
-/// All links of a network, and what each carries.
+/// All links of a network, and the flows that each carries.
 pub struct Links<'a> {
     network: &'a Network,
     flows: &'a [Flow],
@@ -91,7 +91,8 @@ impl<'a> Links<'a> {
     /// Number of router links on the path of each flow.
     pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let routers = self.network.links.len();
-        let path = move |flow: &Flow| self.route(flow.routes.data).filter(|link| (*link as usize) < routers).count();
+        let path =
+            move |flow: &Flow| self.route(flow.routes.data).filter(|link| (*link as usize) < routers).count();
         self.flows.iter().map(move |flow| if flow.runs { path(flow) } else { 0 })
     }
 
@@ -155,20 +156,22 @@ impl<'a> Links<'a> {
 
     fn around(&self, flow: &Flow, link: u32) -> Around {
         let packet = self.scenario.packet.as_f64();
-        let mut data = self.route(flow.routes.data);
-        let first = data.next().filter(|first| *first != link);
-        let mut before = first.map_or(Time::ZERO, |first| self.line(first).1);
-        if first.is_some() {
-            for next in data.by_ref().take_while(|next| *next != link) {
-                before += self.crossing_time(next, packet);
-            }
-        }
         let sum = |links: &mut dyn Iterator<Item = u32>, bytes| {
             links.fold(Time::ZERO, |sum, link| sum + self.crossing_time(link, bytes))
         };
+        let mut data = self.route(flow.routes.data);
+        let upstream: Vec<u32> = data.by_ref().take_while(|next| *next != link).collect();
         let behind = sum(&mut data, packet);
         let back = sum(&mut self.route(flow.routes.acks), self.scenario.ack.as_f64());
-        Around { first, before, behind, back }
+        let (first, previous) = match *upstream.as_slice() {
+            [] => (None, None),
+            [first] => (Some((first, self.line(first).1)), None),
+            [first, ref between @ .., previous] => {
+                let delay = self.line(first).1 + sum(&mut between.iter().copied(), packet);
+                (Some((first, delay)), Some((previous, self.line(previous).1)))
+            }
+        };
+        Around { first, previous, behind, back }
     }
 
     /// The network of one link, and the flows that cross it in the order of its records.
@@ -177,7 +180,7 @@ impl<'a> Links<'a> {
         let around: Vec<Around> =
             numbers.iter().map(|number| self.around(&self.flows[*number as usize], link)).collect();
         let mut own = Own::new(self, link);
-        own.sources(&around);
+        own.upstream(&around);
         let planned = numbers.partition_point(|number| *number < self.planned);
         let mut all = numbers.iter().zip(&around);
         let mut crossing = Vec::with_capacity(numbers.len());
@@ -196,14 +199,14 @@ impl<'a> Links<'a> {
     }
 }
 
-/// The network of one link, while it is made.
+/// Builds the network of one link.
 struct Own<'a> {
     links: &'a Links<'a>,
     link: u32,
     network: Network,
-    /// The sources by the first link of the path and the delay from there.
-    sources: BTreeMap<(u32, Time), u32>,
-    /// Routes by what is around the link.
+    /// The links upstream, by their numbers and delays.
+    upstream: BTreeMap<(u32, Time), u32>,
+    /// Routes by the parts of paths before and behind the link.
     known: BTreeMap<Around, FlowRoutes>,
 }
 
@@ -214,26 +217,24 @@ impl<'a> Own<'a> {
         let acks = links.ack_bytes[link as usize] / rate.bytes_in(links.scenario.duration);
         plan.capacity = Capacity::Constant(Rate::from_bps(rate.bps() * (1.0 - acks.min(MOST_FOR_ACKS))));
         let network = Network { links: vec![plan], groups: links.groups.clone(), ..Network::default() };
-        Self { links, link, network, sources: BTreeMap::new(), known: BTreeMap::new() }
+        Self { links, link, network, upstream: BTreeMap::new(), known: BTreeMap::new() }
     }
 
-    /// Makes the first links of the paths. A link that several flows share keeps its queue and laws.
-    fn sources(&mut self, around: &[Around]) {
+    /// Makes the links upstream. Those that several flows share keep their queues and laws.
+    fn upstream(&mut self, around: &[Around]) {
         let mut uses: BTreeMap<(u32, Time), u32> = BTreeMap::new();
-        for around in around {
-            if let Some(first) = around.first {
-                *uses.entry((first, around.before)).or_default() += 1;
-            }
+        for link in around.iter().flat_map(|around| around.first.into_iter().chain(around.previous)) {
+            *uses.entry(link).or_default() += 1;
         }
         let routers = &self.links.network.links;
-        let shared = |(first, _): &(u32, Time), flows: u32| flows > 1 && (*first as usize) < routers.len();
+        let shared = |(link, _): &(u32, Time), flows: u32| flows > 1 && (*link as usize) < routers.len();
         for (key, _) in uses.iter().filter(|(key, flows)| shared(key, **flows)) {
-            self.sources.insert(*key, self.network.links.len() as u32);
+            self.upstream.insert(*key, self.network.links.len() as u32);
             self.network.links.push(LinkPlan { delay: key.1, ..routers[key.0 as usize].clone() });
         }
         for (key, _) in uses.iter().filter(|(key, flows)| !shared(key, **flows)) {
-            let source = self.access(self.links.line(key.0).0, key.1);
-            self.sources.insert(*key, source);
+            let link = self.access(self.links.line(key.0).0, key.1);
+            self.upstream.insert(*key, link);
         }
     }
 
@@ -248,11 +249,12 @@ impl<'a> Own<'a> {
         if let Some(known) = self.known.get(around) {
             return *known;
         }
-        let source = around.first.map(|first| self.sources[&(first, around.before)]);
+        let upstream: Vec<u32> =
+            around.first.iter().chain(&around.previous).map(|link| self.upstream[link]).collect();
         let down = self.access(UNLIMITED, around.behind);
         let back = self.access(UNLIMITED, around.back);
         let data = self.network.routes.len() as u32;
-        self.network.routes.extend(source);
+        self.network.routes.extend(upstream);
         self.network.routes.extend([0, down, END]);
         let acks = self.network.routes.len() as u32;
         self.network.routes.extend([back, END]);
@@ -265,11 +267,11 @@ impl<'a> Own<'a> {
     fn crossing(&self, number: u32, around: &Around) -> CrossingFlow {
         let links = self.links;
         let packet = links.scenario.packet.as_f64();
-        let first = around.first.map_or(Time::ZERO, |first| {
-            Time::from_secs_f64(packet / links.line(first).0.bytes_per_sec())
-        });
-        let rtt =
-            first + around.before + links.crossing_time(self.link, packet) + around.behind + around.back;
+        let sent = |link: u32| Time::from_secs_f64(packet / links.line(link).0.bytes_per_sec());
+        let mut rtt = links.crossing_time(self.link, packet) + around.behind + around.back;
+        for (link, delay) in around.first.iter().chain(&around.previous) {
+            rtt += sent(*link) + *delay;
+        }
         let routers = links.network.links.len();
         let path = links.route(links.flows[number as usize].routes.data);
         let place = path.filter(|link| (*link as usize) < routers).take_while(|link| *link != self.link);

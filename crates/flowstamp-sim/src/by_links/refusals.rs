@@ -1,4 +1,4 @@
-//! What runs of single links cannot answer.
+//! Refuses scenarios that runs of single links cannot answer.
 
 use crate::ScenarioError;
 use crate::medium::Capacity;
@@ -11,14 +11,18 @@ fn refused(key: impl Into<String>, message: &str) -> Result {
     Err(ScenarioError::new(key, message))
 }
 
-/// Refuses what a scenario asks for and runs of single links cannot answer.
+/// Refuses keys of a scenario that runs of single links cannot answer.
 pub fn check_scenario(scenario: &Scenario) -> Result {
     let asked = [
         ("capture", scenario.capture.is_some(), "records packets, whose paths by links are in pieces"),
         ("probes.laws", scenario.probes.laws, "samples laws over time, of which by links has no series"),
         ("probes.flows", scenario.probes.flows, "samples flows over time, of which by links has no series"),
         ("outages", !scenario.outages.is_empty(), "change routes, which by links are fixed"),
-        ("wireless", !scenario.wireless.is_empty(), "has cells, whose stations by links do not see each other"),
+        (
+            "wireless",
+            !scenario.wireless.is_empty(),
+            "has cells, whose stations by links do not see each other",
+        ),
     ];
     for (key, is, why) in asked {
         if is {

@@ -109,7 +109,8 @@ impl super::Hosts {
     /// Replaces all flows by flows with these outcomes, in a run to `end` whose warm-up ended at `warmup`.
     pub fn replace(&mut self, records: Vec<Record>, outcomes: Vec<Outcome>, warmup: Time, end: Time) {
         let mut changes = Vec::new();
-        for (record, outcome) in records.iter().zip(&outcomes).filter(|(record, _)| record.route != u32::MAX) {
+        for (record, outcome) in records.iter().zip(&outcomes).filter(|(record, _)| record.route != u32::MAX)
+        {
             let group = &mut self.groups[record.group as usize];
             group.flows += 1;
             group.delivered_bytes += outcome.done.delivered_bytes;
