@@ -12,8 +12,8 @@ use crate::delays::Delays;
 use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::results::{
-    AccessSummary, Captured, CellSummary, Change, DelayCurve, FlowRow, LinkCounts, LinkSummary, Named,
-    PacketCount, Results, Series, Summary, Took, TotalSummary, jain_index, share,
+    AccessSummary, Captured, CellSummary, Change, DelayCurve, LinkCounts, LinkSummary, Named, PacketCount,
+    Results, Series, Summary, Took, TotalSummary, jain_index, share,
 };
 use crate::scenario::Scenario;
 use flowstamp_laws::units::Rate;
@@ -148,7 +148,7 @@ pub fn results(mut run: Finished) -> Results {
 
 /// The results of a run that is about router link 0: its summary and distribution of queueing delay, and the flows.
 #[cfg(feature = "full")]
-pub fn of_link(mut run: Finished) -> (LinkSummary, DelayCurve, Vec<FlowRow>) {
+pub fn of_link(mut run: Finished) -> (LinkSummary, DelayCurve, Vec<crate::results::FlowRow>) {
     let (mut links, mut curves) = links::summaries(&run);
     run.hosts.end();
     let rows = flows::rows(&run);
