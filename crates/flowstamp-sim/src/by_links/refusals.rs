@@ -34,10 +34,11 @@ pub fn check_scenario(scenario: &Scenario) -> Result {
 
 fn check_group(group: &FlowGroup) -> Result {
     let key = |k: &str| format!("flows.{}.{k}", group.name);
-    let sized = group.web.is_some() || group.list.is_some() || group.size.is_some();
+    let sized = group.arrives() || group.size.is_some();
     let law = group.law.traits();
     let asked = [
         ("governs", group.governs.is_some() || law.governs, "sets the rate of a link that others cross"),
+        ("pattern", group.is_collective(), "sends messages that wait for those of other hosts"),
         ("application", group.produces(), "produces data at its own pace, which is not the pace of a path"),
         ("law", law.datagrams, "sends datagrams, which have no completion time"),
         ("lifetime", group.lifetime.is_some(), "ends flows before their size"),
