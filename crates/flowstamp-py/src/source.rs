@@ -123,7 +123,8 @@ impl Source {
         threads: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Run> {
-        let source = self.clone();
+        // The estimate is that of a run of the whole network.
+        let source = Self { memory: None, ..self.clone() };
         let loaded = interruptible(py, move || Ok(source.load()?.0))?;
         let board = Board::new(1);
         let results = watched(py, progress.as_ref(), &board, || {
