@@ -96,6 +96,7 @@ def page(
     times: dict[str, Any],
     instructions: dict[str, float | None],
     flows: dict[str, Any],
+    trees: str,
     memory: Any,
     cell: dict[str, Any],
     loop: str,
@@ -133,6 +134,13 @@ Flowstamp's whole process, but leaves out ns-2's set-up in Tcl.
 A new flow reuses the memory of a flow that has ended. Only the results of ended flows take memory.
 
 {flows_table(flows)}
+
+## Data centres
+
+A packet-hop costs more in a large network, because its links are not in the cache. The links of these fat trees have
+100 Gb/s and 1 us.
+
+{trees}
 
 ## Memory
 
