@@ -34,7 +34,7 @@ pub use error::ScenarioError;
 pub use from_toml::tree as tree_of_toml;
 pub use impairments::{BurstLoss, Delays, Detour, Impairments, LinkJitter};
 pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, value_of, with, without_nulls};
-pub use outages::{OnFailure, Outage, Routing};
+pub use outages::{Balance, OnFailure, Outage, Routing};
 pub use patterns::{Collective, Incast, Pattern};
 pub use sizes::Sizes;
 pub use topology::{Dumbbell, FatTree, Graph, LeafSpine, Link, ParkingLot, Police, Priority};
@@ -94,7 +94,7 @@ pub struct Scenario {
     /// Times during which links carry nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// How routes follow outages.
+    /// How routes follow outages, and how packets are balanced over equal routes.
     #[serde(default, skip_serializing_if = "Routing::is_default")]
     pub routing: Routing,
     /// Groups of flows.

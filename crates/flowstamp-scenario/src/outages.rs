@@ -1,4 +1,4 @@
-//! Links that fail and return during a run, and how routes react.
+//! Links that fail and return during a run, how routes react, and how packets are balanced over equal routes.
 
 use flowstamp_laws::units::Time;
 use schemars::JsonSchema;
@@ -38,7 +38,21 @@ pub enum OnFailure {
     Hold,
 }
 
-/// How routes follow links that fail and return.
+/// How packets are balanced over paths of equal cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Balance {
+    /// Equal-cost multipath (RFC 2992): a hash of the flow picks one path, which all its packets take.
+    #[default]
+    Ecmp,
+    /// Packet spraying (Dixit et al. 2013): each packet takes a path at random. Packets then arrive out of order, which
+    /// loss detection by duplicate acks mistakes for losses.
+    Spray,
+    /// Flowlets (Vanini et al. 2017, "LetFlow"): after a pause of more than `flowlet_gap` a flow takes a path at random.
+    Flowlet,
+}
+
+/// How routes follow links that fail and return, and how packets are balanced over equal routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Routing {
@@ -47,11 +61,22 @@ pub struct Routing {
     pub reroute: bool,
     /// Time from the failure or return of a link until all routes follow.
     pub convergence: Time,
+    /// How packets are balanced over paths of equal cost, data and acks alike. At each node, all links on such paths are
+    /// equally likely. Flows that govern a link keep one path.
+    pub balance: Balance,
+    /// With `balance = "flowlet"`, the least pause between two packets of a flow that lets it change its path. It is
+    /// measured where packets leave the flow's host.
+    pub flowlet_gap: Time,
 }
 
 impl Default for Routing {
     fn default() -> Self {
-        Self { reroute: true, convergence: Time::ZERO } // as ns-3's global routing with RespondToInterfaceEvents
+        Self {
+            reroute: true, // as ns-3's global routing with RespondToInterfaceEvents
+            convergence: Time::ZERO,
+            balance: Balance::Ecmp,
+            flowlet_gap: Time::from_micros(500), // LetFlow section 4
+        }
     }
 }
 

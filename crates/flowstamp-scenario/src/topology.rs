@@ -222,7 +222,8 @@ fn host_buffer() -> Buffer {
 }
 
 /// Any network of named nodes. Packets take the path of least delay, or of least weight if links have weights. If
-/// several paths are equal, each flow takes one, by a hash of its group's name, its number and the seed.
+/// several paths are equal, each flow takes one, by a hash of its group's name, its number and the seed, or
+/// `routing.balance` spreads its packets over them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Graph {

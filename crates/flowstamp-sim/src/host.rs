@@ -3,6 +3,7 @@
 mod ahead;
 mod application;
 mod audit;
+mod balance;
 mod change;
 mod collective;
 mod edge;
@@ -15,6 +16,7 @@ mod timers;
 
 pub use ahead::sides;
 pub use application::{APP_BYTES, MESSAGE_BYTES, MOST_FRAMES, Offered, Tally, WAITING_BYTES};
+pub use balance::Pick;
 pub use collective::Operations;
 pub use record::{Done, Outcome, Record};
 pub use timers::LazyTimer;
@@ -26,11 +28,12 @@ use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::flow_list::Listed;
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
-use crate::plan::{ArrivalPlan, Comes, FlowRoutes, GroupPlan};
+use crate::plan::{ArrivalPlan, Choice, Comes, FlowRoutes, GroupPlan};
 use crate::prefetch::prefetch_part;
 use crate::scenario::{self, Scenario};
 use crate::size_bins::{self, BINS};
 use application::App;
+use balance::Balancer;
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowChange, FlowView, SenderLaw, SenderTraits};
 use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
@@ -311,6 +314,8 @@ pub struct Hosts {
     /// Outcomes by record, up to the last flow that has ended.
     outcomes: Vec<Outcome>,
     arrivals: Vec<ArrivalPlan>,
+    /// Picks a route for each packet or flowlet, where flows have several.
+    balancer: Option<Box<Balancer>>,
     packet_bytes: u16,
     /// Header bytes of a data packet.
     header_bytes: u16,
@@ -325,6 +330,7 @@ impl Hosts {
         scenario: &Scenario,
         groups: &[GroupPlan],
         arrivals: Vec<ArrivalPlan>,
+        spreads: BTreeMap<u32, Vec<Choice>>,
         net: &mut Fabric,
     ) -> Self {
         let mut groups: Vec<Group> = groups.iter().map(|plan| Group::new(scenario, plan)).collect();
@@ -343,6 +349,7 @@ impl Hosts {
             policed: BTreeMap::new(),
             outcomes: Vec::new(),
             arrivals,
+            balancer: Balancer::new(&scenario.routing, spreads, scenario.seed),
             packet_bytes: scenario.packet.get() as u16,
             header_bytes: scenario.header.get() as u16,
             ack_bytes: scenario.ack.get() as u16,
@@ -441,6 +448,10 @@ impl Hosts {
         self.groups[group as usize].flows += 1;
         let (packets, last_size) = self.packets(size.map(NonZeroU64::get));
         let slot = self.take_slot(flow);
+        if let Some(balancer) = &mut self.balancer {
+            let index = self.records[record as usize].index;
+            balancer.open(slot, &self.groups[group as usize].name, index, routes);
+        }
         let generation = self.flows[slot as usize].generation;
         let datagrams = self.flows[slot as usize].sends == Sends::Datagrams;
         net.capture.open(slot, User { generation, record, packets, last_size, datagrams });

@@ -17,12 +17,13 @@ mod outages;
 mod paths;
 mod patterns;
 mod phase;
+mod spread;
 mod topology;
 
 pub use budget::size;
 
 use crate::ScenarioError;
-use crate::plan::{CellPlan, LinkPlan, Network};
+use crate::plan::{CellPlan, Choice, LinkPlan, Network};
 use crate::scenario::{Access, Loaded, Scenario};
 use assumed::PathRtts;
 use datacentre::Laid;
@@ -75,6 +76,7 @@ impl Network {
             links: Vec::new(),
             access: Vec::new(),
             routes: Vec::new(),
+            spreads: BTreeMap::new(),
             cells: Vec::new(),
             nodes: Vec::new(),
             receivers: Vec::new(),
@@ -101,6 +103,7 @@ struct Builder<'a> {
     links: Vec<LinkPlan>,
     access: Vec<Access>,
     routes: Vec<u32>,
+    spreads: BTreeMap<u32, Vec<Choice>>,
     cells: Vec<CellPlan>,
     /// For each cell, the node of the graph of each station.
     nodes: Vec<Vec<usize>>,
@@ -141,6 +144,7 @@ impl Builder<'_> {
         network.access = self.access;
         network.routes = self.routes;
         network.routes.shrink_to_fit();
+        network.spreads = self.spreads;
         network.cells = self.cells;
         network.receivers = self.receivers;
         Ok(network)

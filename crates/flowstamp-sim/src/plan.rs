@@ -137,6 +137,16 @@ pub struct FlowRoutes {
     pub acks: u32,
 }
 
+/// A route that packets of a flow may take instead of the flow's first one. Bounds of the routes of a flow grow up to
+/// `u32::MAX`, and a random `u32` picks the first route whose bound is not below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The largest random number that picks this route.
+    pub bound: u32,
+    /// Index into [`Network::routes`].
+    pub route: u32,
+}
+
 /// A change of routes, because a link has failed or returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reroute {
@@ -339,6 +349,8 @@ pub struct Network {
     /// For each link of `routes` the station of its cell that it leads to, or [`NOBODY`]; empty where there are no
     /// cells.
     pub receivers: Vec<u32>,
+    /// For flows whose packets are balanced over several routes, these routes by the first of them.
+    pub spreads: BTreeMap<u32, Vec<Choice>>,
     /// Changes of routes, in the order of time.
     pub reroutes: Vec<Reroute>,
     /// Groups.

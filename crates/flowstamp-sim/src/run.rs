@@ -103,6 +103,7 @@ impl Simulation {
             links,
             access,
             routes,
+            spreads,
             cells,
             receivers,
             reroutes,
@@ -115,7 +116,7 @@ impl Simulation {
         } = network;
         let routed = summary::Routed::new(&links, &access, &routes, &scenario);
         let mut net = Fabric::new(&scenario, &links, &access, routes, &sides, (&cells, receivers));
-        let mut hosts = Hosts::new(&scenario, &groups, arrivals, &mut net);
+        let mut hosts = Hosts::new(&scenario, &groups, arrivals, spreads, &mut net);
         hosts.flows.reserve_exact(flows.len());
         hosts.records.reserve_exact(flows.len());
         for plan in &flows {

@@ -7,7 +7,7 @@
 //! ```
 
 use super::jitter::Jitter;
-use super::{Hosts, Sends};
+use super::{Hosts, Sends, balance};
 use crate::application::{Process, Produced};
 use crate::delays::Delays;
 use crate::events::Class;
@@ -226,7 +226,7 @@ impl Hosts {
             sent_at: net.now,
             flow: number,
             seq: app.asked,
-            next: flow.routes.acks,
+            next: balance::route(&mut self.balancer, flow.routes.acks, number, balance::ACKS, net.now),
             sack: NO_SACK,
             size: self.ack_bytes,
             generation: flow.generation,
@@ -345,7 +345,7 @@ impl Hosts {
                 sent_at: net.now,
                 flow: number,
                 seq: flow.sent,
-                next: flow.routes.data,
+                next: balance::route(&mut self.balancer, flow.routes.data, number, balance::DATA, net.now),
                 sack: NO_SACK,
                 size,
                 generation: flow.generation,

@@ -57,8 +57,12 @@ impl Hosts {
             before != *routes
         };
         let sizes = [self.packet_bytes, self.ack_bytes];
-        for flow in &mut self.flows {
-            if follow(&mut flow.routes) && flow.started {
+        for (slot, flow) in self.flows.iter_mut().enumerate() {
+            let follows = follow(&mut flow.routes);
+            if let Some(balancer) = self.balancer.as_mut().filter(|_| follows) {
+                balancer.follow(slot, flow.routes);
+            }
+            if follows && flow.started {
                 flow.law.on_change(FlowChange::Path(net.path(flow.routes, sizes)));
             }
         }

@@ -1,6 +1,6 @@
 //! Packets without data: a SYN opens a flow, a FIN ends it, and a probe asks for the path's current feedback.
 
-use super::{Hosts, Sends};
+use super::{Hosts, Sends, balance};
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{CONTROL, DATA, FIN, NO_SACK, Packet, REQUEST, SYN};
@@ -36,7 +36,7 @@ impl Hosts {
             sent_at: now,
             flow: number,
             seq,
-            next: flow.routes.data,
+            next: balance::route(&mut self.balancer, flow.routes.data, number, balance::DATA, now),
             sack: NO_SACK,
             size: self.ack_bytes,
             generation: flow.generation,
@@ -93,7 +93,7 @@ impl Hosts {
             let flags = packet.flags & !DATA;
             let (mut stamp, bits) =
                 if flow.deaf { (Stamp::default(), 0) } else { (packet.stamp, packet.bits) };
-            let next = flow.routes.acks;
+            let next = balance::route(&mut self.balancer, flow.routes.acks, packet.flow, balance::ACKS, now);
             if flow.sends == Sends::Requests {
                 self.add_feedback(net, packet.flow, &mut stamp);
             }

@@ -1,6 +1,6 @@
 //! The receiving end: takes data and sends acks.
 
-use super::{Hosts, Sends};
+use super::{Hosts, Sends, balance};
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{CONGESTED, ECN_ECHO, Packet, REDUCED};
@@ -83,12 +83,13 @@ impl Hosts {
         let flow = &self.flows[number as usize];
         let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (info.stamp, info.bits) };
         let sack = net.sacks.put(info.sack);
-        net.send_made(flow.routes.acks, self.ack_bytes, || Packet {
+        let route = balance::route(&mut self.balancer, flow.routes.acks, number, balance::ACKS, net.now);
+        net.send_made(route, self.ack_bytes, || Packet {
             stamp,
             sent_at: info.sent_at,
             flow: number,
             seq: info.cumulative,
-            next: flow.routes.acks,
+            next: route,
             sack,
             size: self.ack_bytes,
             generation: flow.generation,

@@ -1,6 +1,6 @@
 //! The sending end: window, pacing and application decide what leaves.
 
-use super::{Hosts, Sends};
+use super::{Hosts, Sends, balance};
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{DATA, ECN_ECHO, NO_SACK, Packet, REDUCED};
@@ -105,12 +105,13 @@ impl Hosts {
             }
             // A retransmission must not be ECN-capable (RFC 3168 section 6.1.5): its loss says more than a mark.
             let ect = if out.retransmission { 0 } else { flow.ect };
-            net.send_made(flow.routes.data, size, || Packet {
+            let route = balance::route(&mut self.balancer, flow.routes.data, number, balance::DATA, now);
+            net.send_made(route, size, || Packet {
                 stamp: flow.law.stamp(now, flow.sender.srtt()),
                 sent_at: now,
                 flow: number,
                 seq: out.seq,
-                next: flow.routes.data,
+                next: route,
                 sack: NO_SACK,
                 size,
                 generation: flow.generation,

@@ -31,10 +31,10 @@ use crate::capture::{User, wanted};
 use crate::delays::STEP;
 use crate::events::EventQueue;
 use crate::flow_list::Listed;
-use crate::host::{APP_BYTES, Flow, Group, JITTER_BYTES, Outcome, Record};
+use crate::host::{APP_BYTES, Flow, Group, JITTER_BYTES, Outcome, Pick, Record};
 use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
-use crate::plan::{FlowPlan, FlowRoutes, GroupPlan, LinkPlan, Needs};
+use crate::plan::{Choice, FlowPlan, FlowRoutes, GroupPlan, LinkPlan, Needs};
 use crate::random::Stream;
 use crate::results::{
     CapturedFrame, CapturedPacket, DelayCurve, FlowRow, GroupSummary, LinkSummary, SeriesKey,
@@ -259,8 +259,15 @@ impl Builder<'_> {
         count: &Count,
         arrives: bool,
     ) -> f64 {
-        let links = (span.way.links.len() + span.back.links.len()) as f64;
+        let links = ((span.way.links.len() + span.back.links.len()) * span.routes) as f64;
         let routed = if self.is_rerouted(group) { self.routed_bytes(count.pairs, links) } else { 0.0 };
+        // Both ends of a flow pick among its routes.
+        let choices = GROWTH * of::<Choice>() * span.routes as f64 + 64.0;
+        let balanced = if span.routes > 1 {
+            2.0 * (count.pairs * choices + count.together * of::<Pick>() * GROWTH)
+        } else {
+            0.0
+        };
         let live = per_live(laws, group) * if arrives { GROWTH } else { 1.0 };
         let row = LONG_GROWTH * (of::<Record>() + of::<Outcome>())
             + of::<FlowRow>()
@@ -272,6 +279,7 @@ impl Builder<'_> {
         count.rows * LISTED
             + count.pairs * per_pair(links, !self.nodes.is_empty())
             + routed
+            + balanced
             + count.together * live
             + self.messages(group, count.together)
             + count.all * row

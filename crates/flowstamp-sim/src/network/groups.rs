@@ -4,9 +4,10 @@ use super::group_checks::{check_count, timers_at_odds};
 use super::lists::{Placed, listed_name};
 use super::outages::Demand;
 use super::paths::{Core, Hashed, Way, Ways};
+use super::spread::{Share, Spread, links_of, shared};
 use super::{Builder, MOST_ARRIVALS, MOST_FLOWS, Result, error, of_full};
 use crate::ScenarioError;
-use crate::plan::{ArrivalPlan, Comes, END, FlowPlan, FlowRoutes, GroupPlan, LinkPlan, NOBODY, Network};
+use crate::plan::{ArrivalPlan, Comes, END, FlowPlan, FlowRoutes, GroupPlan, NOBODY, Network};
 use crate::random::Stream;
 use crate::scenario::{Access, FlowGroup, OneOrMany, Web, check_rate};
 use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load, wire_bytes};
@@ -35,6 +36,8 @@ struct Placing<'a> {
     name: String,
     /// The paths there and back, by pair of nodes.
     ways: &'a [Ways],
+    /// Where packets are balanced, all paths of each pair.
+    spread: Vec<Spread>,
     list: Option<&'a Placed>,
     /// Links of the hosts, if they have any. Without them all flows between two nodes take the same path.
     access: Option<Access>,
@@ -68,9 +71,15 @@ impl Placing<'_> {
         }
     }
 
-    /// The links of each path of the data; a path may occur several times.
+    /// The links of each path of the data, and the fraction of a flow that takes it; a path may occur several times.
+    fn data_shares(&self) -> impl Iterator<Item = (f64, &Vec<u32>)> {
+        let spread = self.spread.iter().flat_map(|[there, _]| there).map(|(share, way)| (*share, &way.links));
+        let ways = if self.spread.is_empty() { self.ways } else { &[] };
+        ways.iter().flatten().map(|(there, _)| (1.0, &there.links)).chain(spread)
+    }
+
     fn data_ways(&self) -> impl Iterator<Item = &Vec<u32>> {
-        self.ways.iter().flatten().map(|(there, _)| &there.links)
+        self.data_shares().map(|(_, way)| way)
     }
 
     /// The links that the data take, each once; for a single path in its order.
@@ -121,7 +130,8 @@ impl Builder<'_> {
         for (name, ways) in legs {
             let access = group.access.or(core.access);
             let list = list.as_ref();
-            let mut placing = Placing { spec, group, name, ways: &ways, list, access, count: 1 };
+            let spread = self.spread(group, core, &name, &ways);
+            let mut placing = Placing { spec, group, name, ways: &ways, spread, list, access, count: 1 };
             if group.pattern.is_none() {
                 let many = group.web.is_some() || list.is_some() && access.is_some();
                 placing.count = group.count.unwrap_or(if many { ARRIVAL_PAIRS } else { 1 });
@@ -199,20 +209,29 @@ impl Builder<'_> {
         for (pair, ways) in ways.iter().enumerate() {
             let laws = placing.laws_between(pair);
             let here = placing.hosts_between(ways);
+            let spread = placing.spread.get(pair).map(|both| both.each_ref().map(shared));
+            if let Some([there, _]) = &spread {
+                self.check_shares(&group.name, &laws, there, "one of the paths that routing.balance uses")?;
+            }
             let mut of_pair = Vec::with_capacity(here as usize);
             let mut sum_of_pair_s = 0.0;
             for i in 0..here {
                 let (there, back) = &ways[(i as usize).min(ways.len() - 1)];
-                let (of_flow, rtt) = self.place(group, pair as u32 * count + i, core, there, back)?;
+                let hashed = [[(1.0, there)], [(1.0, back)]];
+                let shares = match &spread {
+                    Some([there, back]) => [&there[..], &back[..]],
+                    None => [&hashed[0][..], &hashed[1][..]],
+                };
+                let (of_flow, rtt) = self.place(group, pair as u32 * count + i, core, shares)?;
                 if self.is_rerouted(group) {
                     self.demands.extend(self.demand(placing, core, number, (pair, i), of_flow, rtt));
                 }
                 longest = longest.max(rtt);
                 shortest = shortest.min(rtt);
                 sum_of_pair_s += rtt.as_secs_f64();
-                for (acks, route) in [(false, there), (true, back)] {
-                    for link in &route.links {
-                        self.note_rtt(*link, acks, rtt, &laws, placing.lasts());
+                for (acks, shares) in [(false, shares[0]), (true, shares[1])] {
+                    for link in links_of(shares) {
+                        self.note_rtt(link, acks, rtt, &laws, placing.lasts());
                     }
                 }
                 of_pair.push(of_flow);
@@ -299,12 +318,13 @@ impl Builder<'_> {
             plan.mean_size_bytes = Some(sizes.mean_bytes());
             let wire = sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get());
             let places: BTreeMap<u32, usize> = plan.links.iter().copied().zip(0..).collect();
-            for link in placing.data_ways().flatten() {
-                if let Some(at) = places.get(link) {
-                    plan.offered_bps[*at] += 1.0;
+            let mut turns = 0.0;
+            for (share, way) in placing.data_shares() {
+                turns += share;
+                for at in way.iter().filter_map(|link| places.get(link)) {
+                    plan.offered_bps[*at] += share;
                 }
             }
-            let turns = placing.data_ways().count() as f64;
             let offered = 8.0 * wire * arrivals.flows_per_s();
             plan.offered_bps.iter_mut().for_each(|share| *share = offered * (*share / turns));
             let routes = vec![routes.into_iter().flatten().collect::<VecDeque<_>>()];
@@ -313,7 +333,7 @@ impl Builder<'_> {
             plan.mean_size_bytes = Some(list.flows.mean_bytes());
             let routes = routes.into_iter().map(VecDeque::from).collect();
             let arriving = arrival_plan(routes, Comes::Listed { list: list.flows.clone(), next: 0 });
-            self.offered(plan, list, &arriving, network);
+            self.offered(plan, placing, list, &arriving, network);
             network.arrivals.push(arriving);
         } else {
             let mut starts = Stream::new(self.seed, &format!("start/{name}"));
@@ -327,7 +347,14 @@ impl Builder<'_> {
     }
 
     /// Computes the mean load that a list offers to each link, and warns of flows that would start too late.
-    fn offered(&self, plan: &mut GroupPlan, list: &Placed, arriving: &ArrivalPlan, network: &mut Network) {
+    fn offered(
+        &self,
+        plan: &mut GroupPlan,
+        placing: &Placing<'_>,
+        list: &Placed,
+        arriving: &ArrivalPlan,
+        network: &mut Network,
+    ) {
         let (payload, header) = (self.scenario.payload(), self.scenario.header.get());
         let stop = arriving.stop.min(self.scenario.duration);
         let mut bytes = vec![0.0; list.ways.len()];
@@ -340,11 +367,18 @@ impl Builder<'_> {
             }
         }
         let per_s = 8.0 / self.scenario.duration.as_secs_f64();
-        for (ways, bytes) in list.ways.iter().zip(bytes) {
-            for link in ways.iter().flat_map(|(there, _)| &there.links) {
-                if let Ok(at) = plan.links.binary_search(link) {
-                    plan.offered_bps[at] += bytes * per_s / ways.len() as f64;
+        for ((pair, ways), bytes) in list.ways.iter().enumerate().zip(bytes) {
+            let mut add = |way: &Way, bps: f64| {
+                for link in &way.links {
+                    if let Ok(at) = plan.links.binary_search(link) {
+                        plan.offered_bps[at] += bps;
+                    }
                 }
+            };
+            let bps = bytes * per_s;
+            match placing.spread.get(pair) {
+                Some([there, _]) => there.iter().for_each(|(share, way)| add(way, bps * share)),
+                None => ways.iter().for_each(|(there, _)| add(there, bps / ways.len() as f64)),
             }
         }
         if late > 0 {
@@ -453,14 +487,10 @@ impl Builder<'_> {
         group: &FlowGroup,
         i: u32,
         core: &Core,
-        there: &Way,
-        back: &Way,
+        [there, back]: [&[Share<'_>]; 2],
     ) -> Result<(FlowRoutes, Time)> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
-        let delay_of = |links: &[LinkPlan], route: &[u32]| {
-            route.iter().fold(Time::ZERO, |sum, l| sum + links[*l as usize].delay)
-        };
-        let inner = delay_of(&self.links, &there.links) + delay_of(&self.links, &back.links);
+        let inner = self.delay_of(there) + self.delay_of(back);
         let wanted = match &group.rtt {
             Some(OneOrMany::One(t)) => Some(*t),
             Some(OneOrMany::Many(list)) => match list.get(i as usize) {
@@ -479,7 +509,7 @@ impl Builder<'_> {
                 return error(key("rtt"), "needs access links to lengthen; give access = { rate, delay }");
             }
             return Ok((
-                FlowRoutes { data: self.route(None, there, None), acks: self.route(None, back, None) },
+                FlowRoutes { data: self.routes(None, there, None), acks: self.routes(None, back, None) },
                 inner,
             ));
         };
@@ -503,8 +533,8 @@ impl Builder<'_> {
         let (up, down) = (link(sender_delay), link(access.delay));
         let (ack_up, ack_down) = (link(access.delay), link(sender_delay));
         let rtt = inner + (sender_delay + access.delay) * 2;
-        let data = self.route(Some(up), there, Some(down));
-        Ok((FlowRoutes { data, acks: self.route(Some(ack_up), back, Some(ack_down)) }, rtt))
+        let data = self.routes(Some(up), there, Some(down));
+        Ok((FlowRoutes { data, acks: self.routes(Some(ack_up), back, Some(ack_down)) }, rtt))
     }
 
     pub(super) fn route(&mut self, first: Option<u32>, way: &Way, last: Option<u32>) -> u32 {

@@ -113,7 +113,7 @@ impl Builder<'_> {
         let (from, to) = if group.reverse { (to, from) } else { (from, to) };
         // The rows take these paths in turn.
         let turns = if group.incast.is_some() { rows } else { LISTED_TURNS }.min(LISTED_TURNS);
-        let turns = group.count.unwrap_or(turns);
+        let turns = if self.is_balanced(group) { 1 } else { group.count.unwrap_or(turns) };
         let name = listed_name(group, &from.0, &to.0);
         let flows = (0..u64::from(turns.max(1))).map(|flow| Hashed::new(self.seed, &name, flow));
         core.all_ways(&self.links, (from.1, to.1), flows).ok_or_else(|| {

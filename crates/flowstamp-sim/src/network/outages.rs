@@ -4,10 +4,11 @@
 //! paths of all flows again, in the graph of the links that are up. A new path becomes another route. During the run a
 //! flow only switches to another route ([`Reroute`]).
 
-use super::paths::{Core, Hashed, Way};
+use super::paths::{Core, Hashed, Shares};
+use super::spread::{Share, links_of, shared};
 use super::{Builder, Result, error, of_full};
 use crate::medium::Capacity;
-use crate::plan::{END, FlowRoutes, GroupPlan, Medium, Network, Reroute};
+use crate::plan::{Choice, END, FlowRoutes, Medium, Network, Reroute};
 use crate::scenario::{FlowGroup, OnFailure, Outage};
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::units::{Rate, Time};
@@ -151,7 +152,9 @@ impl Builder<'_> {
         let mut known: Vec<[Routes; 2]> = demands
             .iter()
             .map(|of| {
-                [of.routes.data, of.routes.acks].map(|at| Routes::of(&self.routes, at, self.links.len()))
+                let routers = self.links.len();
+                [of.routes.data, of.routes.acks]
+                    .map(|at| Routes::of(&self.routes, &self.spreads, at, routers))
             })
             .collect();
         let mut changed = 0;
@@ -159,21 +162,30 @@ impl Builder<'_> {
             let now = core.without(&self.outages.known_down(time, late));
             let mut changes = Vec::new();
             for (demand, known) in demands.iter().zip(&mut known) {
+                let plan = &network.groups[demand.group];
+                let group = &self.scenario.flows[plan.spec];
+                let ways = |from, to, flow| -> Option<Shares> {
+                    if self.is_balanced(group) {
+                        return self.shares(&now, (from, to), flow);
+                    }
+                    Some(vec![(1.0, now.way(&self.links, from, to, flow)?)])
+                };
                 let found = [
-                    now.way(&self.links, demand.from, demand.to, demand.flow),
-                    now.way(&self.links, demand.to, demand.from, demand.flow.acks()),
+                    ways(demand.from, demand.to, demand.flow),
+                    ways(demand.to, demand.from, demand.flow.acks()),
                 ];
+                let found = found.each_ref().map(|shares| shares.as_ref().map(shared));
                 if let Some(there) = found[0].as_ref().filter(|there| !known[0].has(there)) {
-                    let plan = &network.groups[demand.group];
                     let laws = plan.laws_between(demand.pair);
-                    self.check_rerouted(plan, &laws, there, time)?;
+                    let what = format!("the path that it takes from {time} on, in an outage,");
+                    self.check_shares(&group.name, &laws, there, &what)?;
                     if let Some(back) = &found[1] {
                         self.note_rtts(demand, &laws, there, back, &idle);
                     }
                 }
-                for (way, known) in found.iter().zip(known) {
-                    if let Some(way) = way {
-                        changes.extend(self.follow_on(way, known));
+                for (shares, known) in found.iter().zip(known) {
+                    if let Some(shares) = shares {
+                        changes.extend(self.follow_on(shares, known));
                     }
                 }
             }
@@ -215,35 +227,18 @@ impl Builder<'_> {
         flows * (2.0 * size_of::<Demand>() as f64 + size_of::<[Routes; 2]>() as f64 + both) + later
     }
 
-    /// Moves a flow to this path. Returns the old and the new route if they differ.
-    fn follow_on(&mut self, way: &Way, known: &mut Routes) -> Option<(u32, u32)> {
-        let before = known.now;
-        known.now = match known.all.iter().find(|(links, _)| *links == way.links) {
+    /// Moves a flow to these paths. Returns the old and the new first route if they differ.
+    fn follow_on(&mut self, shares: &[Share<'_>], known: &mut Routes) -> Option<(u32, u32)> {
+        let (before, links) = (known.now, joined(shares));
+        known.now = match known.all.iter().find(|(known, _)| *known == links) {
             Some((_, at)) => *at,
             None => {
-                let at = self.route(known.first, way, known.last);
-                known.all.push((way.links.clone(), at));
+                let at = self.routes(known.first, shares, known.last);
+                known.all.push((links, at));
                 at
             }
         };
         (before != known.now).then_some((before, known.now))
-    }
-
-    /// Checks that a flow whose law obeys routers has one on its new path.
-    fn check_rerouted(&self, plan: &GroupPlan, laws: &[&SenderSpec], there: &Way, time: Time) -> Result<()> {
-        for law in laws.iter().filter(|law| law.needs_router()) {
-            let header = law.header();
-            if there.links.iter().all(|link| self.links[*link as usize].router.header() != header) {
-                let (name, header) = (law.name(), header.name());
-                return error(
-                    format!("flows.{}.law", self.scenario.flows[plan.spec].name),
-                    format!(
-                        "\"{name}\" obeys routers, but no link on the path that it takes from {time} on, in an outage, has router = \"{header}\""
-                    ),
-                );
-            }
-        }
-        Ok(())
     }
 
     /// Notes the RTTs of flows at links that no flow takes before an outage, for their routers.
@@ -251,18 +246,14 @@ impl Builder<'_> {
         &mut self,
         demand: &Demand,
         laws: &[&SenderSpec],
-        there: &Way,
-        back: &Way,
+        there: &[Share<'_>],
+        back: &[Share<'_>],
         idle: &BTreeSet<u32>,
     ) {
-        let links = || there.links.iter().chain(&back.links);
-        if !links().any(|link| idle.contains(link)) {
-            return;
-        }
-        let rtt = links().fold(demand.access, |sum, link| sum + self.links[*link as usize].delay);
-        for (acks, way) in [(false, there), (true, back)] {
-            for link in way.links.iter().filter(|link| idle.contains(link)) {
-                self.note_rtt(*link, acks, rtt, laws, demand.lasts);
+        let rtt = demand.access + self.delay_of(there) + self.delay_of(back);
+        for (acks, shares) in [(false, there), (true, back)] {
+            for link in links_of(shares).into_iter().filter(|link| idle.contains(link)) {
+                self.note_rtt(link, acks, rtt, laws, demand.lasts);
             }
         }
     }
@@ -273,24 +264,39 @@ struct Routes {
     /// Links of the flow's hosts.
     first: Option<u32>,
     last: Option<u32>,
-    /// Router links of each route, and where the route begins.
+    /// Router links of each route, and where the route begins. For routes over which packets are balanced, the links of
+    /// all of them as [`joined`], and the first route.
     all: Vec<(Vec<u32>, u32)>,
     now: u32,
 }
 
 impl Routes {
-    /// The routes of a flow with one route so far.
-    fn of(routes: &[u32], at: u32, routers: usize) -> Self {
-        let links: Vec<u32> = routes[at as usize..].iter().copied().take_while(|link| *link != END).collect();
-        let own = |link: Option<&u32>| link.copied().filter(|link| *link as usize >= routers);
-        let (first, last) = (own(links.first()), own(links.last()));
-        let between = links.into_iter().filter(|link| (*link as usize) < routers).collect();
+    /// The routes of a flow with one route so far, or one set of balanced routes.
+    fn of(routes: &[u32], spreads: &BTreeMap<u32, Vec<Choice>>, at: u32, routers: usize) -> Self {
+        let links = |at: u32| routes[at as usize..].iter().copied().take_while(|link| *link != END);
+        let own = |link: Option<u32>| link.filter(|link| *link as usize >= routers);
+        let (first, last) = (own(links(at).next()), own(links(at).last()));
+        let mut between = Vec::new();
+        let others = spreads.get(&at).into_iter().flatten().map(|choice| choice.route).skip(1);
+        for route in std::iter::once(at).chain(others) {
+            if route != at {
+                between.push(END);
+            }
+            between.extend(links(route).filter(|link| (*link as usize) < routers));
+        }
         Self { first, last, all: vec![(between, at)], now: at }
     }
 
-    fn has(&self, way: &Way) -> bool {
-        self.all.iter().any(|(links, _)| *links == way.links)
+    fn has(&self, shares: &[Share<'_>]) -> bool {
+        let links = joined(shares);
+        self.all.iter().any(|(known, _)| *known == links)
     }
+}
+
+/// The links of all these paths, with [`END`] between them.
+fn joined(shares: &[Share<'_>]) -> Vec<u32> {
+    let ways: Vec<&[u32]> = shares.iter().map(|(_, way)| &way.links[..]).collect();
+    ways.join(&END)
 }
 
 /// Possible names of the link in the other direction.

@@ -4,7 +4,8 @@
 //! Among paths of equal cost each flow takes one, by equal-cost multipath routing (ECMP, RFC 2992). Each node on the
 //! path hashes the flow and takes one of its links that lie on a least-cost path. The hash depends only on names: the
 //! flow's and the node's, and the run's seed. Therefore a flow keeps its path when other flows change, as long as its own
-//! paths are the same.
+//! paths are the same. With `routing.balance` the packets of a flow take several of these paths
+//! ([`super::spread`]).
 
 use crate::plan::LinkPlan;
 use crate::random::hash;
@@ -25,6 +26,9 @@ pub(super) struct Way {
     pub nodes: Vec<usize>,
 }
 
+/// Paths of equal cost, each with the fraction of packets that take it.
+pub(super) type Shares = Vec<(f64, Way)>;
+
 /// The paths there and back of flows between two nodes, by flow number; only one entry if there is only one path.
 pub(super) type Ways = Vec<(Way, Way)>;
 
@@ -41,6 +45,11 @@ impl Hashed {
 
     pub(super) fn acks(self) -> Self {
         Self(!self.0)
+    }
+
+    /// One of several random picks of the same flow.
+    fn pick(self, number: u64) -> Self {
+        Self(hash(self.0, "pick").wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
     /// Chooses one of `count` links at a node.
@@ -156,6 +165,44 @@ impl Core {
         })?;
         self.last_mile(to, &mut way);
         Some(way)
+    }
+
+    /// All least-cost paths, each with the fraction of packets that take it if each node picks among its links at random.
+    /// If there are more than `most`, as many picks at random. `None` if there is no path.
+    pub(super) fn shares(
+        &self,
+        links: &[LinkPlan],
+        (from, to): (usize, usize),
+        flow: Hashed,
+        most: usize,
+    ) -> Option<Shares> {
+        let mut shares = Shares::new();
+        self.follow(links, from, to, |search| {
+            let mut ahead = vec![(from, 1.0, Way::default())];
+            while let Some((node, share, way)) = ahead.pop() {
+                if node == search.to {
+                    shares.push((share, way));
+                } else {
+                    let next = search.next(node);
+                    for edge in next.iter().rev() {
+                        let (_, there, link) = self.edges[*edge];
+                        let mut way = way.clone();
+                        way.links.push(link);
+                        way.nodes.push(there);
+                        ahead.push((there, share / next.len() as f64, way));
+                    }
+                }
+                if shares.len() > most {
+                    break;
+                }
+            }
+        })?;
+        if shares.len() > most {
+            let picks = (0..most as u64).map(|pick| self.way(links, from, to, flow.pick(pick)));
+            return picks.map(|way| Some((1.0 / most as f64, way?))).collect();
+        }
+        shares.iter_mut().for_each(|(_, way)| self.last_mile(to, way));
+        Some(shares)
     }
 
     /// Whether there is a path.

@@ -4,7 +4,7 @@
 //! the topology, that a flow which obeys routers has one of its kind on its path. All else is drawn from the schema.
 
 use super::cells::{MOST_PACKET, is_blind};
-use super::impairments::{fail, impair};
+use super::impairments::{balance, fail, impair};
 use super::lists::list;
 use super::operations::operate;
 use super::schema::{Dice, Drawer, Scale, bits_per_second, bytes, resolve, round, seconds, variants};
@@ -125,6 +125,7 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
     }
     impair(&mut tree, seed, scale);
     fail(&mut tree, &network.links, seed, scale);
+    balance(&mut tree, seed, scale);
     list(&mut tree, &network.nodes, seed, scale);
     operate(&mut tree, &network.nodes, seed, scale);
     tree

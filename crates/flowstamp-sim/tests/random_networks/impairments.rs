@@ -84,6 +84,20 @@ pub fn fail(tree: &mut Table, links: &[String], seed: u64, scale: Scale) {
     }
 }
 
+/// Balances packets over equal paths in a third of the networks, by dice of their own.
+pub fn balance(tree: &mut Table, seed: u64, scale: Scale) {
+    let mut dice = Dice(Stream::new(seed, "random balance"));
+    if !dice.chance(0.35) {
+        return;
+    }
+    let routing = tree.entry("routing").or_insert_with(|| Value::Table(Table::new()));
+    let Some(routing) = routing.as_table_mut() else { return };
+    put(routing, "balance", *dice.pick(&["spray", "flowlet", "ecmp"]));
+    if dice.chance(0.7) {
+        put(routing, "flowlet_gap", seconds(scale.rtt * dice.magnitude(1e-3, 10.0)));
+    }
+}
+
 fn impairments(dice: &mut Dice, scale: Scale) -> Value {
     let mut t = Table::new();
     let some = |dice: &mut Dice| match dice.below(20) {

@@ -16,6 +16,8 @@ pub(super) struct Span {
     /// All links that the flows' data, and their acks, may take.
     pub there: Vec<u32>,
     pub acks: Vec<u32>,
+    /// Maximum number of routes of a flow, there or back.
+    pub routes: usize,
     /// Number of links by which data leave the source nodes.
     pub first: usize,
     /// The shortest and the longest propagation RTT.
@@ -70,11 +72,12 @@ impl Builder<'_> {
         rtts.for_each(|rtts| (least, most) = (least.min(rtts[0]), most.max(rtts[1])));
         let peak = |link: &u32| self.peak(&self.links[*link as usize]);
         let shared = core.hosts_carry(ways.iter(), peak);
+        let routes = ways.iter().map(|(way, back)| self.routes_between(group, core, way, back)).max()?;
         let longest = ways.into_iter().max_by_key(|(way, back)| way.links.len() + back.links.len())?;
         let span = self.span(group, core, &leg.name, longest, reaches, first)?;
         let pairs = group.pattern.map(|_| leg.pairs.len());
         let shared = if pairs.is_some() { shared } else { span.shared };
-        Some(Span { rtts: [least, most], pairs, shared, ..span })
+        Some(Span { rtts: [least, most], pairs, shared, routes, ..span })
     }
 
     fn span(
@@ -89,7 +92,8 @@ impl Builder<'_> {
         let rtts = self.rtts(group, &way, &back, core);
         let (there, acks): (Vec<_>, Vec<_>) = (there.into_iter().collect(), acks.into_iter().collect());
         let shared = self.slowest(&there);
-        Some(Span { name: name.to_owned(), way, back, there, acks, first, rtts, pairs: None, shared })
+        let (name, routes) = (name.to_owned(), self.routes_between(group, core, &way, &back));
+        Some(Span { name, way, back, there, acks, routes, first, rtts, pairs: None, shared })
     }
 
     /// The shortest and the longest propagation RTT of a group's flows over a path.
