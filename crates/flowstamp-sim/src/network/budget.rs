@@ -25,7 +25,7 @@ mod spans;
 
 use super::groups::ARRIVAL_PAIRS;
 use super::lists::Placed;
-use super::paths::Core;
+use super::paths::{Core, Way};
 use super::{Builder, MOST_FLOWS, Result, error};
 use crate::capture::{User, wanted};
 use crate::delays::STEP;
@@ -261,13 +261,7 @@ impl Builder<'_> {
     ) -> f64 {
         let links = ((span.way.links.len() + span.back.links.len()) * span.routes) as f64;
         let routed = if self.is_rerouted(group) { self.routed_bytes(count.pairs, links) } else { 0.0 };
-        // Both ends of a flow pick among its routes.
-        let choices = GROWTH * of::<Choice>() * span.routes as f64 + 64.0;
-        let balanced = if span.routes > 1 {
-            2.0 * (count.pairs * choices + count.together * of::<Pick>() * GROWTH)
-        } else {
-            0.0
-        };
+        let balanced = if self.is_balanced(group) { balanced(span, count) } else { 0.0 };
         let live = per_live(laws, group) * if arrives { GROWTH } else { 1.0 };
         let row = LONG_GROWTH * (of::<Record>() + of::<Outcome>())
             + of::<FlowRow>()
@@ -550,6 +544,16 @@ fn per_pair(links: f64, cells: bool) -> f64 {
     let hops = (links + ACCESS_LINKS + 2.0) * of::<u32>() * if cells { 2.0 } else { 1.0 };
     GROWTH * (of::<FlowPlan>() + 2.0 * of::<FlowRoutes>() + ACCESS_LINKS * of::<Access>() + 2.0 * hops)
         + ACCESS_LINKS * (of::<Plain>() + known)
+}
+
+/// Memory of flows whose packets are balanced: the paths while they are laid out, and the state of both ends.
+fn balanced(span: &Span, count: &Count) -> f64 {
+    let (routes, hops) = (span.routes as f64, span.way.links.len().max(span.back.links.len()) as f64);
+    // Links and nodes, in two vectors that grow by doubling.
+    let path = GROWTH * (of::<u32>() + of::<usize>()) * (hops + 4.0) + 32.0;
+    let laid = GROWTH * of::<(f64, Way)>() * (routes + 4.0) + routes * path;
+    let choices = GROWTH * of::<Choice>() * routes + 64.0;
+    2.0 * (count.pairs * (laid + choices) + GROWTH * count.together * of::<Pick>())
 }
 
 /// Memory of a concurrent flow: both ends and their events.
