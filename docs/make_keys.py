@@ -47,7 +47,7 @@ TYPES = {
     **dict.fromkeys(("SenderSpec", "RouterSpec", "QueueSpec", "ShareSpec"), "Spec"),
     **dict.fromkeys(("LinkRate",), "LinkRate"),
     **dict.fromkeys(("Rate", "Time", "Bytes", "Buffer", "Jitter"), "str"),
-    **dict.fromkeys(("Priority", "Pattern", "Receiver", "OnFailure"), "str"),
+    **dict.fromkeys(("Balance", "Priority", "Pattern", "Receiver", "OnFailure"), "str"),
     "Weight": "float",
     "OneOrMany": "str | Sequence[str]",
     "PacketSizes": "str | Sequence[Mapping[str, Any]]",

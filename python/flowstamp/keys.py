@@ -165,7 +165,9 @@ class Outage(TypedDict, total=False):
 class Routing(TypedDict, total=False):
     """Keys of routing."""
 
+    balance: Annotated[str | None, 'How packets are balanced over paths of equal cost, data and acks alike. At each node, all links on such paths are equally likely. Flows that govern a link keep one path.']
     convergence: Annotated[str | None, 'Time from the failure or return of a link until all routes follow.']
+    flowlet_gap: Annotated[str | None, 'With `balance = "flowlet"`, the least pause between two packets of a flow that lets it change its path. It is measured where packets leave the flow\'s host.']
     reroute: Annotated[bool | None, 'Whether routes are computed anew, without the links that are down. A flow without another route keeps its own.']
 
 
