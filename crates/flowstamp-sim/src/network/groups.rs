@@ -15,6 +15,7 @@ use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::units::Time;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 
 /// Number of host pairs between two nodes, for flows that arrive during the run.
 pub(super) const ARRIVAL_PAIRS: u32 = 10;
@@ -37,7 +38,7 @@ struct Placing<'a> {
     /// The paths there and back, by pair of nodes.
     ways: &'a [Ways],
     /// Where packets are balanced, all paths of each pair.
-    spread: Vec<Spread>,
+    spread: Vec<Rc<Spread>>,
     list: Option<&'a Placed>,
     /// Links of the hosts, if they have any. Without them all flows between two nodes take the same path.
     access: Option<Access>,
@@ -73,7 +74,7 @@ impl Placing<'_> {
 
     /// The links of each path of the data, and the fraction of a flow that takes it; a path may occur several times.
     fn data_shares(&self) -> impl Iterator<Item = (f64, &Vec<u32>)> {
-        let spread = self.spread.iter().flat_map(|[there, _]| there).map(|(share, way)| (*share, &way.links));
+        let spread = self.spread.iter().flat_map(|both| &both[0]).map(|(share, way)| (*share, &way.links));
         let ways = if self.spread.is_empty() { self.ways } else { &[] };
         ways.iter().flatten().map(|(there, _)| (1.0, &there.links)).chain(spread)
     }
@@ -377,7 +378,7 @@ impl Builder<'_> {
             };
             let bps = bytes * per_s;
             match placing.spread.get(pair) {
-                Some([there, _]) => there.iter().for_each(|(share, way)| add(way, bps * share)),
+                Some(both) => both[0].iter().for_each(|(share, way)| add(way, bps * share)),
                 None => ways.iter().for_each(|(there, _)| add(there, bps / ways.len() as f64)),
             }
         }

@@ -10,6 +10,8 @@ use crate::plan::Choice;
 use crate::scenario::{Balance, FlowGroup};
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::units::Time;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Maximum number of routes of a flow in one direction: the paths between two pods of a fat tree of k = 32. From a larger
 /// number as many are picked at random.
@@ -30,15 +32,27 @@ impl Builder<'_> {
     }
 
     /// The paths of flows between the nodes of each pair; empty if the group is not balanced.
-    pub(super) fn spread(&self, group: &FlowGroup, core: &Core, name: &str, pairs: &[Ways]) -> Vec<Spread> {
+    pub(super) fn spread(
+        &self,
+        group: &FlowGroup,
+        core: &Core,
+        name: &str,
+        pairs: &[Ways],
+    ) -> Vec<Rc<Spread>> {
         if !self.is_balanced(group) {
             return Vec::new();
         }
-        let of_pair = |(number, ways): (u64, &Ways)| {
+        // Many pairs are between the same nodes.
+        let mut known: BTreeMap<(usize, usize), Rc<Spread>> = BTreeMap::new();
+        let mut of_pair = |(number, ways): (u64, &Ways)| {
             let (there, back) = ways.first()?;
             let (from, to) = (*back.nodes.last()?, *there.nodes.last()?);
+            if let Some(known) = known.get(&(from, to)) {
+                return Some(Rc::clone(known));
+            }
             let flow = Hashed::new(self.seed, name, number);
-            Some([self.shares(core, (from, to), flow)?, self.shares(core, (to, from), flow.acks())?])
+            let found = [self.shares(core, (from, to), flow)?, self.shares(core, (to, from), flow.acks())?];
+            Some(Rc::clone(known.entry((from, to)).or_insert(Rc::new(found))))
         };
         (0..).zip(pairs).map(|pair| of_pair(pair).unwrap_or_default()).collect()
     }
