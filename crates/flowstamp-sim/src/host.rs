@@ -462,15 +462,6 @@ impl Hosts {
         slot
     }
 
-    /// Number of packets for a size, and size of the last packet, bytes. The number is `u32::MAX` for an endless flow.
-    fn packets(&self, size: Option<u64>) -> (u32, u16) {
-        let payload = u64::from(self.payload());
-        let packets = size.map_or(u32::MAX, |s| s.div_ceil(payload).min(u64::from(u32::MAX - 1)) as u32);
-        // A size of more packets than a `u32` counts ends with a full one.
-        let last = size.map_or(payload, |s| (s - (u64::from(packets) - 1) * payload).min(payload));
-        (packets, self.header_bytes + last as u16)
-    }
-
     /// Both ends of a flow that has not begun.
     fn flow(&self, net: &Fabric, record: u32, law: u32, routes: FlowRoutes) -> Flow {
         let Record { group, index, size, .. } = self.records[record as usize];

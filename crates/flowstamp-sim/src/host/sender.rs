@@ -28,6 +28,15 @@ impl Hosts {
         self.send(net, packet.flow);
     }
 
+    /// Number of packets for a size, and size of the last packet, bytes. The number is `u32::MAX` for an endless flow.
+    pub(super) fn packets(&self, size: Option<u64>) -> (u32, u16) {
+        let payload = u64::from(self.payload());
+        let packets = size.map_or(u32::MAX, |s| s.div_ceil(payload).min(u64::from(u32::MAX - 1)) as u32);
+        // A size of more packets than a `u32` counts ends with a full one.
+        let last = size.map_or(payload, |s| (s - (u64::from(packets) - 1) * payload).min(payload));
+        (packets, self.header_bytes + last as u16)
+    }
+
     /// Sends what the window, the pace and the application allow.
     pub(super) fn send(&mut self, net: &mut Fabric, number: u32) {
         let flow = &self.flows[number as usize];

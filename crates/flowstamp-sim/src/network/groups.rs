@@ -383,16 +383,8 @@ impl Builder<'_> {
             }
         }
         if late > 0 {
-            let all = list.flows.rows.len();
-            let last = list.flows.order.last().map_or(Time::ZERO, |row| list.flows.rows[*row as usize].start);
-            let last = arriving.start.saturating_add(last);
             let spec = &self.scenario.flows[plan.spec];
-            let key =
-                if spec.stop.is_some_and(|stop| stop < self.scenario.duration) { "stop" } else { "duration" };
-            network.warnings.push(format!(
-                "flows.{}.list: {late} of {all} flows would start at {stop} or later, and do not; set {key} to more than {last}",
-                plan.name
-            ));
+            network.warnings.push(self.late(&plan.name, spec, list, arriving.start, late));
         }
     }
 

@@ -133,6 +133,25 @@ impl Builder<'_> {
         }
     }
 
+    /// The warning that `late` flows of a list would start too late.
+    pub(super) fn late(
+        &self,
+        name: &str,
+        group: &FlowGroup,
+        list: &Placed,
+        start: Time,
+        late: usize,
+    ) -> String {
+        let all = list.flows.rows.len();
+        let stop = group.stop.unwrap_or(Time::MAX).min(self.scenario.duration);
+        let last = list.flows.order.last().map_or(Time::ZERO, |row| list.flows.rows[*row as usize].start);
+        let last = start.saturating_add(last);
+        let key = if stop < self.scenario.duration { "stop" } else { "duration" };
+        format!(
+            "flows.{name}.list: {late} of {all} flows would start at {stop} or later, and do not; set {key} to more than {last}"
+        )
+    }
+
     /// Upper bound of the number of concurrent flows of a list: in total, and for each pair.
     ///
     /// A flow counts until all links on its path would be idle if each carried the whole list at once. It then counts
