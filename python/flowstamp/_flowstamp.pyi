@@ -116,8 +116,8 @@ class Source:
         """Returns loops, routes and warnings. A loop is a link whose router law has gains: name, law, alpha, beta, gamma (None if the law
         lacks it), RTTs in seconds of compliant flows with their numbers, and capacity in bit/s. A route of long-lived flows has its links'
         names with the data's delay to each in seconds, RTT and number of flows; there are none if other flows come and go."""
-    def run(self, *, seed: int | None = None, progress: Progress | None = None) -> Run:
-        """Runs the scenario."""
+    def run(self, *, seed: int | None = None, threads: int = 1, progress: Progress | None = None) -> Run:
+        """Runs the scenario, on `threads` threads."""
     def run_by_links(
         self, *, seed: int | None = None, threads: int | None = None, progress: Progress | None = None
     ) -> Run:

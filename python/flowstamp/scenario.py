@@ -202,17 +202,20 @@ class Scenario:
             progress: callback for about ten calls per second. An exception that it raises stops the run.
             by_links: whether each link runs alone (docs/how-to/run-a-very-large-network.md). Flows' times are then
                 estimates, and there are no series.
-            threads: number of threads with `by_links`. Default: one for each core. Results do not depend on it.
+            threads: number of threads that share the run. Results are the same to the bit. Each thread has a part of the
+                network, and a copy of all of it in memory. Default: 1, or one for each core with `by_links`.
         """
         from flowstamp.progress import watching
         from flowstamp.results import Results
 
+        if threads is not None and threads < 1:
+            raise ScenarioError(f"threads: is {threads}; it must be at least 1")
         source = self._timed(duration, warmup, seed)._source(memory)
         with watching(progress, self.source) as told, translated():
             if by_links:
                 run = source.run_by_links(seed=seed, threads=threads, progress=told)
             else:
-                run = source.run(seed=seed, progress=told)
+                run = source.run(seed=seed, threads=threads or 1, progress=told)
         results = Results(run)
         self._warn(results)
         return results

@@ -4,8 +4,9 @@ use crate::run::Run;
 use crate::simulation::Simulation;
 use crate::wait::{Board, interruptible, watched};
 use crate::{scenario_error, shared};
+use flowstamp_sim::network::size;
 use flowstamp_sim::scenario::Files;
-use flowstamp_sim::{FilesFrom, Format, Loaded, Needs, load_within, run_by_links};
+use flowstamp_sim::{Divided, FilesFrom, Format, Loaded, Needs, ScenarioError, load_within, run_by_links};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -50,6 +51,25 @@ impl Source {
         };
         load_within(&self.text, format, &self.source, &self.sets, files, self.memory)
             .map_err(|e| scenario_error(&e))
+    }
+
+    /// Reads the scenario and lays out its network for several threads, each of which has a copy of it.
+    fn divided(&self, py: Python<'_>, seed: Option<u64>, threads: usize) -> PyResult<Divided> {
+        let source = self.clone();
+        interruptible(py, move || {
+            let (loaded, needs) = source.load()?;
+            let bytes = needs.bytes.saturating_mul(threads as u64);
+            if let Some(memory) = source.memory.filter(|memory| bytes > *memory) {
+                let message = format!(
+                    "{threads} copies of this network, one for each thread, may need {} of memory; they may have {}: \
+                     use fewer threads, or give more (--memory)",
+                    size(bytes as f64),
+                    size(memory as f64)
+                );
+                return Err(scenario_error(&ScenarioError::new("threads", message).at(&source.source)));
+            }
+            Divided::new(&loaded, seed, threads).map_err(|e| scenario_error(&e.at(&source.source)))
+        })
     }
 
     /// Reads the scenario and lays out its network.
@@ -101,15 +121,25 @@ impl Source {
         interruptible(py, move || shared::loops(&source.load()?.0))
     }
 
-    /// Runs the scenario.
-    #[pyo3(signature = (*, seed=None, progress=None))]
+    /// Runs the scenario, on `threads` threads.
+    #[pyo3(signature = (*, seed=None, threads=1, progress=None))]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
-    fn run(&self, py: Python<'_>, seed: Option<u64>, progress: Option<Py<PyAny>>) -> PyResult<Run> {
-        let simulation = self.laid_out(py, seed)?;
+    fn run(
+        &self,
+        py: Python<'_>,
+        seed: Option<u64>,
+        threads: usize,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Run> {
         let board = Board::new(1);
-        let results = watched(py, progress.as_ref(), &board, || {
-            Ok(simulation.run(&mut |progress| board.tick(0, &progress)).ok())
-        })?;
+        let mut tick = |progress| board.tick(0, &progress);
+        let results = if threads > 1 {
+            let divided = self.divided(py, seed, threads)?;
+            watched(py, progress.as_ref(), &board, || Ok(divided.run(&mut tick).ok()))?
+        } else {
+            let simulation = self.laid_out(py, seed)?;
+            watched(py, progress.as_ref(), &board, || Ok(simulation.run(&mut tick).ok()))?
+        };
         Ok(results.into())
     }
 

@@ -7,6 +7,11 @@
 mod change;
 mod impaired;
 mod layout;
+#[cfg(feature = "parallel")]
+mod parts;
+
+#[cfg(feature = "parallel")]
+pub use parts::Moved;
 
 use crate::air::Air;
 use crate::capture::Capture;
@@ -21,7 +26,7 @@ use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::Time;
 
 /// Maximum number of queue laws of a link.
-const MAX_QUEUES: usize = 8;
+pub const MAX_QUEUES: usize = 8;
 
 /// A link leads to a host. The low three bits say whether one router link feeds it ([`BY_ONE`]), so that arrivals are
 /// known in advance, and what its host may do ahead of time ([`Fabric::sides`]).

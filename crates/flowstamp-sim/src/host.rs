@@ -9,6 +9,8 @@ mod collective;
 mod edge;
 mod handshake;
 mod jitter;
+#[cfg(feature = "parallel")]
+mod parts;
 mod receiver;
 mod record;
 mod sender;
@@ -18,6 +20,8 @@ pub use ahead::sides;
 pub use application::{APP_BYTES, MESSAGE_BYTES, MOST_FRAMES, Offered, Tally, WAITING_BYTES};
 pub use balance::Pick;
 pub use collective::Operations;
+#[cfg(feature = "parallel")]
+pub use parts::apart;
 pub use record::{Done, Outcome, Record};
 pub use timers::LazyTimer;
 

@@ -34,6 +34,8 @@ pub mod network;
 #[cfg(feature = "tables")]
 pub mod output;
 mod packet;
+#[cfg(feature = "parallel")]
+mod parts;
 pub mod plan;
 mod port;
 mod prefetch;
@@ -51,6 +53,8 @@ pub use flowstamp_scenario as scenario;
 pub use load::{load, load_within};
 pub use many::{run_each_within, run_many, run_many_within};
 pub use plan::Needs;
+#[cfg(feature = "parallel")]
+pub use run::{Balance, Divided};
 pub use run::{Crossing, LinkView, SenderView, Simulation, StepError, Stopped};
 pub use scenario::{FilesFrom, Format, Loaded, ScenarioError};
 

@@ -1,5 +1,8 @@
 //! Samples of links, groups, flows, laws and cells over time.
 
+#[cfg(feature = "parallel")]
+mod parts;
+
 use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::link::{Laws, LinkStats};
@@ -11,6 +14,9 @@ use flowstamp_laws::units::Time;
 
 /// Number of samples in a run whose scenario sets no interval.
 const DEFAULT_SAMPLES: u64 = 100;
+/// Number of series of a link.
+#[cfg(feature = "parallel")]
+const LINK_METRICS: usize = 5;
 
 /// Takes samples at a fixed interval.
 #[derive(Clone, Debug)]
@@ -22,6 +28,8 @@ pub struct Probe {
     /// Counters at the last sample.
     links: Vec<LinkMark>,
     groups: Vec<u64>,
+    /// Bytes of each sample of a group, where this is the probe of a part of the network.
+    group_bytes: Option<Vec<u64>>,
     flows: Vec<u64>,
     stations: Vec<Stats>,
     /// Busy time of each cell.
@@ -54,6 +62,7 @@ impl Probe {
             series: Series::default(),
             links: vec![LinkMark::default(); net.routers().count()],
             groups: vec![0; hosts.groups.len()],
+            group_bytes: None,
             flows: vec![0; hosts.flows.len()],
             stations: vec![Stats::default(); net.cells().stations().count()],
             cells: vec![Time::ZERO; net.cells().cells(net.now).count()],
@@ -107,7 +116,7 @@ impl Probe {
             rows.links(net, &mut self.links);
         }
         if probes.groups {
-            rows.groups(hosts, &mut self.groups);
+            rows.groups(hosts, &mut self.groups, self.group_bytes.as_mut());
         }
         if probes.flows {
             rows.flows(hosts, &mut self.flows, self.packet_bytes);
@@ -124,6 +133,11 @@ impl Probe {
         self.keys_made = true;
         now + self.every
     }
+}
+
+/// Mean goodput over a sampling interval, bits per second.
+fn goodput(bytes: u64, every: Time) -> f64 {
+    bytes as f64 * 8.0 / every.as_secs_f64()
 }
 
 /// Appends the rows of one sample. Each sample has the same keys in the same order.
@@ -156,10 +170,13 @@ impl Rows<'_> {
         }
     }
 
-    fn groups(&mut self, hosts: &Hosts, marks: &mut [u64]) {
+    fn groups(&mut self, hosts: &Hosts, marks: &mut [u64], mut all: Option<&mut Vec<u64>>) {
         for (group, mark) in hosts.groups.iter().zip(marks) {
-            let bits = (group.delivered_bytes - std::mem::replace(mark, group.delivered_bytes)) as f64 * 8.0;
-            self.push("group", &group.name, "goodput_bps", bits / self.every.as_secs_f64());
+            let bytes = group.delivered_bytes - std::mem::replace(mark, group.delivered_bytes);
+            self.push("group", &group.name, "goodput_bps", goodput(bytes, self.every));
+            if let Some(all) = &mut all {
+                all.push(bytes);
+            }
         }
     }
 
@@ -168,8 +185,8 @@ impl Rows<'_> {
         for (flow, mark) in hosts.flows.iter().zip(marks) {
             let record = &hosts.records[flow.record as usize];
             let name = format!("{}.{}", hosts.groups[flow.group as usize].name, record.index);
-            let bits = (flow.delivered_bytes - std::mem::replace(mark, flow.delivered_bytes)) as f64 * 8.0;
-            self.push("flow", &name, "goodput_bps", bits / self.every.as_secs_f64());
+            let bytes = flow.delivered_bytes - std::mem::replace(mark, flow.delivered_bytes);
+            self.push("flow", &name, "goodput_bps", goodput(bytes, self.every));
             self.push("flow", &name, "cwnd_packets", flow.law.cwnd() / packet_bytes);
             self.push("flow", &name, "rtt_s", flow.sender.srtt().as_secs_f64());
         }

@@ -19,12 +19,16 @@ use std::time::Duration;
 
 #[cfg(feature = "full")]
 mod apart;
+#[cfg(feature = "parallel")]
+mod parts;
 #[cfg(test)]
 mod tests;
 mod view;
 
 #[cfg(feature = "full")]
 pub(crate) use apart::LinkRun;
+#[cfg(feature = "parallel")]
+pub use parts::{Balance, Divided};
 pub use view::{LinkView, SenderView};
 
 /// Events between two calls of the progress function.
@@ -309,10 +313,19 @@ impl Simulation {
 
     /// Handles up to `limit` events. Returns true if none is left up to `end`.
     fn run_events(&mut self, end: Time, limit: u64) -> bool {
+        self.run_mine(end, limit, |_, _| true)
+    }
+
+    /// As [`Self::run_events`], but leaves out the events that `mine` rejects.
+    #[inline(always)] // so that runs on one thread do not ask
+    fn run_mine(&mut self, end: Time, limit: u64, mut mine: impl FnMut(&mut Self, Source) -> bool) -> bool {
         for _ in 0..limit {
             let Some((time, source)) = self.net.events.pop_until(end) else { return true };
             debug_assert!(time >= self.net.now, "time goes backward");
             self.net.now = time;
+            if !mine(self, source) {
+                continue;
+            }
             self.net.look_ahead();
             self.events += 1;
             let source = match source.class() {

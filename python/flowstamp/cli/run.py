@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flowstamp.cli.common import as_text, check_out, load, say, say_written, show_progress
-from flowstamp.cli.options import Json, Memory, Out, ScenarioFile, Seed, Sets, ShownAs, Threads
+from flowstamp.cli.options import Json, Memory, Out, ScenarioFile, Seed, Sets, ShownAs
 from flowstamp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +37,15 @@ def run(
     by_links: Annotated[
         bool, typer.Option("--by-links", help="Run each link alone and estimate flows' times: for very large networks.")
     ] = False,
-    threads: Threads = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            min=1,
+            help="Divide the network among N threads; results are the same. Default: 1, with --by-links one for each core.",
+        ),
+    ] = None,
     progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
@@ -47,6 +55,9 @@ def run(
 
     --live shows links, groups and flows on standard error during the run. It samples up to 16 flows, unless the
     scenario sets probes.flows.
+
+    --threads N runs parts of the network side by side, with the same results to the bit. Every thread has a copy of the
+    network in memory.
 
     --json-stream prints a line on standard output for each instant at which probes sample:
     {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...}.
@@ -59,7 +70,9 @@ def run(
     from flowstamp.progress import Meter
 
     _check_shown(as_json, live, json_stream)
-    _check_by_links(by_links, threads, live or json_stream or trace)
+    _check_by_links(by_links, live or json_stream or trace)
+    if threads is not None and (live or json_stream or trace):
+        raise UsageError("--threads: --live, --json-stream and --trace need a run on one thread; leave --threads out")
     if trace and out is None:
         raise UsageError("--trace needs --out DIR: the folder that trace.pcapng is written to")
     loaded = load(scenario, sets)
@@ -102,11 +115,9 @@ def _check_shown(as_json: bool, live: bool, json_stream: bool) -> None:
         raise UsageError("--live: standard error is not a terminal; --json-stream prints the same as JSON")
 
 
-def _check_by_links(by_links: bool, threads: int | None, watched: bool) -> None:
+def _check_by_links(by_links: bool, watched: bool) -> None:
     if by_links and watched:
         raise UsageError("--by-links has no queues or rates over time; leave out --live, --json-stream and --trace")
-    if threads is not None and not by_links:
-        raise UsageError("--threads: a run has one thread, except with --by-links")
 
 
 def _streamed(scenario: Scenario, seed: int | None, memory: str | None) -> Results:

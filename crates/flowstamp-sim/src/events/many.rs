@@ -182,6 +182,15 @@ impl Many {
         Some((Time::from_ps(time), Source(source)))
     }
 
+    /// The time of the earliest event.
+    #[cfg(feature = "parallel")]
+    pub(super) fn next_time(&mut self) -> Option<Time> {
+        if self.at + AHEAD >= self.due.len() {
+            self.gather();
+        }
+        self.due.get(self.at).map(|due| Time::from_ps(due.time))
+    }
+
     /// The event `count` positions after the one that is taken next, if it is sorted already.
     #[inline]
     pub(super) fn ahead(&self, count: usize) -> Option<Source> {

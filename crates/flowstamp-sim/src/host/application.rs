@@ -90,6 +90,20 @@ pub struct Offered {
     pub dropped: u64,
 }
 
+impl Tally {
+    /// Adds the counts of other flows of the group.
+    #[cfg(feature = "parallel")]
+    pub(super) fn add(&mut self, of: &Self) {
+        for (here, there) in [(&mut self.now, &of.now), (&mut self.at_warmup, &of.at_warmup)] {
+            here.offered += there.offered;
+            here.offered_bytes += there.offered_bytes;
+            here.completed += there.completed;
+            here.dropped += there.dropped;
+        }
+        self.times = Delays::together([&self.times, &of.times]);
+    }
+}
+
 impl App {
     pub(super) fn new(process: Process) -> Box<Self> {
         Box::new(Self {

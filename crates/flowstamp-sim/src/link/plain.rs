@@ -119,6 +119,12 @@ impl Plain {
         self.ring.push(arrives, packet).packet.next += 1;
     }
 
+    /// Puts a packet that was transmitted elsewhere into the ring.
+    #[cfg(feature = "parallel")]
+    pub fn come_over(&mut self, arrives: Time, packet: &Packet) {
+        self.ring.push(arrives, packet);
+    }
+
     /// Appends a copy of `packet` to the ring and advances its route by one link. Transmission can begin at `start`.
     /// Returns whether it is the only packet in the ring.
     #[inline(always)]

@@ -21,10 +21,11 @@ mod shrink;
 
 use check::{Failure, Outcome, Ran, case};
 use draw::Registry;
-use flowstamp_sim::{Simulation, run_many};
+use flowstamp_sim::{Divided, Simulation, run_many};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use toml::{Table, Value};
@@ -54,6 +55,8 @@ struct Tally {
     watched: u64,
     events: u64,
     threads: u64,
+    /// Runs of which each was also done by several threads.
+    divided: u64,
     /// How often each law, router, queue and scheduler was in a run.
     used: BTreeMap<String, u64>,
     /// How often each reason for refusal came, by its beginning.
@@ -151,7 +154,7 @@ fn count(tally: &mut Tally, tree: &Table, outcome: &Outcome) {
     }
 }
 
-/// A quarter of the runs again, side by side on one, two and four threads, and without the engine's short cuts: the same bits.
+/// A quarter of the runs again, side by side on one, two and four threads, each on several threads, and without the engine's short cuts: the same bits.
 fn same_on_all_threads(seeds: &[u64], results: &[Result<Outcome, Failure>], tally: &mut Tally) {
     let ran: Vec<(u64, &Ran)> = seeds
         .iter()
@@ -169,6 +172,16 @@ fn same_on_all_threads(seeds: &[u64], results: &[Result<Outcome, Failure>], tall
             assert_eq!(ran.digest, again.digest(), "seed {seed} gives other bits on {threads} threads");
         }
     }
+    let divided = ran.par_iter().map(|(seed, ran)| {
+        // Some networks cannot be divided.
+        let Ok(divided) = Divided::new(&ran.loaded, None, 2 + (*seed as usize / 4) % 3) else { return 0 };
+        let again =
+            std::panic::catch_unwind(AssertUnwindSafe(|| divided.run(&mut |_| ControlFlow::Continue(()))));
+        let again = again.unwrap_or_else(|_| panic!("seed {seed} fails in parts")).expect("nobody stops it");
+        assert_eq!(ran.digest, again.digest(), "seed {seed} gives other bits in parts");
+        1
+    });
+    tally.divided += divided.sum::<u64>();
     ran.par_iter().for_each(|(seed, ran)| {
         let sim = Simulation::new(&ran.loaded, None).expect("it ran before").one_by_one();
         let again = sim.run(&mut |_| ControlFlow::Continue(())).expect("nobody stops it");
@@ -179,13 +192,13 @@ fn same_on_all_threads(seeds: &[u64], results: &[Result<Outcome, Failure>], tall
 
 /// Says what was tried, and fails if that was no test.
 fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
-    let Tally { refused, endless, ran, watched, events, threads, used, reasons } = tally;
+    let Tally { refused, endless, ran, watched, events, threads, divided, used, reasons } = tally;
     let mut reasons: Vec<_> = reasons.iter().collect();
     reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
     let reasons: Vec<_> = reasons.iter().take(20).map(|(r, n)| format!("{n:6} {r}")).collect();
     let told = format!(
         "{cases} cases: {ran} ran ({events} events), {refused} refused, {endless} too long; {threads} again on 1, 2 and 4 \
-         threads; {watched} flows held to progress; in use: {used:?}\nrefused:\n{}",
+         threads, {divided} of them in parts; {watched} flows held to progress; in use: {used:?}\nrefused:\n{}",
         reasons.join("\n")
     );
     #[expect(
@@ -200,7 +213,10 @@ fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
     }
     assert!(refused * 3 < cases, "too many are refused: {told}");
     assert!(endless * 20 < cases, "too many are too long: {told}");
-    assert!(*watched > cases / 50 && *threads > cases / 20, "too little is checked: {told}");
+    assert!(
+        *watched > cases / 50 && *threads > cases / 20 && *divided > cases / 50,
+        "too little is checked: {told}"
+    );
     for list in lists::LISTS {
         assert!(used.get(&format!("list {list}")).is_some_and(|n| *n > 0), "{list} is in no run: {told}");
     }

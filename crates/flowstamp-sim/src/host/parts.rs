@@ -1,0 +1,79 @@
+//! Flows whose two ends are in different parts of the network.
+//!
+//! Each part has a copy of all flows, and changes only the fields of the ends that it has.
+
+use super::{Delays, Flow, GroupPlan, Hosts, transport};
+use crate::parts::Parts;
+use crate::scenario::FlowGroup;
+use flowstamp_laws::transport::{Agreed, Receiver};
+
+/// Whether the two ends of a group's flows know of each other only by packets.
+pub fn apart(spec: &FlowGroup, plan: &GroupPlan) -> bool {
+    plan.application.is_none()
+        && plan.laws.iter().map(|law| law.traits()).all(|traits| {
+            let agreed = Agreed::between(&transport::Params { ..spec.transport }, &traits);
+            !(traits.falls_back || traits.datagrams || Receiver::new(&spec.transport, agreed).counts())
+        })
+}
+
+impl Hosts {
+    /// Notes that the sender of a flow, which is in another part, has started or stopped. The receiver may run ahead again.
+    pub fn start_elsewhere(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        flow.application.cancel();
+        flow.started = true;
+    }
+
+    /// Takes over what part `number` of the network has done.
+    pub fn take_over(&mut self, mut of: Self, number: usize, parts: &Parts) {
+        for (here, there) in self.groups.iter_mut().zip(&of.groups) {
+            here.delivered_bytes += there.delivered_bytes;
+            here.delivered_at_warmup += there.delivered_at_warmup;
+            here.tally.add(&there.tally);
+        }
+        for (here, there) in self.delays.iter_mut().zip(&of.delays) {
+            *here = Delays::together([&*here, there]);
+        }
+        for slot in 0..self.flows.len() {
+            let (sender, receiver) = parts.of_flow(slot);
+            if receiver == number {
+                self.take_receiver(&of, slot);
+            }
+            if sender == number {
+                self.take_sender(&mut of, slot);
+            }
+        }
+    }
+
+    /// Takes the sending end of a flow.
+    fn take_sender(&mut self, of: &mut Self, slot: usize) {
+        let receiver = self.flows[slot].clone();
+        std::mem::swap(&mut self.flows[slot], &mut of.flows[slot]);
+        self.flows[slot].take_receiver(&receiver);
+        let record = self.flows[slot].record as usize;
+        let (here, there) = (&mut self.records[record].at_warmup, of.records[record].at_warmup);
+        (here.retransmissions, here.timeouts) = (there.retransmissions, there.timeouts);
+        if of.outcomes.len() > record {
+            if self.outcomes.len() <= record {
+                self.outcomes.resize(record + 1, super::Outcome::NONE);
+            }
+            self.outcomes[record] = of.outcomes[record];
+        }
+    }
+
+    /// Takes the receiving end of a flow.
+    fn take_receiver(&mut self, of: &Self, slot: usize) {
+        self.flows[slot].take_receiver(&of.flows[slot]);
+        let record = self.flows[slot].record as usize;
+        self.records[record].end = of.records[record].end;
+        self.records[record].at_warmup.delivered_bytes = of.records[record].at_warmup.delivered_bytes;
+    }
+}
+
+impl Flow {
+    fn take_receiver(&mut self, of: &Self) {
+        self.receiver = of.receiver.clone();
+        self.delivered_bytes = of.delivered_bytes;
+        self.ack = of.ack;
+    }
+}

@@ -1,0 +1,311 @@
+//! Parts of a network that run on threads of their own.
+//!
+//! Only links are cut. Everything that shares state without a delay is in one part: a node with its links and hosts, both
+//! ends of an impaired link, and both ends of a flow whose ends read each other's state.
+
+use crate::ScenarioError;
+use crate::events::{Class, Source};
+use crate::fabric::MAX_QUEUES;
+use crate::host::apart;
+use crate::plan::{END, FlowRoutes, LinkPlan, Medium, Network};
+use crate::scenario::Scenario;
+use flowstamp_laws::router::MAX_TIMERS;
+use flowstamp_laws::units::Time;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// The part of everything that has events.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// The part of each link's begin, where its queue is.
+    begin: Vec<u8>,
+    /// The part of each link's end.
+    end: Vec<u8>,
+    /// The part of each planned flow's sender.
+    sender: Vec<u8>,
+    /// The part of each planned flow's receiver.
+    receiver: Vec<u8>,
+    /// For each part the links that lead to other parts.
+    out: Vec<Vec<u32>>,
+    /// The least delay of such a link.
+    lookahead: Time,
+}
+
+impl Parts {
+    /// Divides a network into `count` parts with about the same number of packets, and few packets between them.
+    ///
+    /// # Errors
+    /// One line for what cannot be divided.
+    pub fn new(network: &Network, scenario: &Scenario, count: usize) -> Result<Self, ScenarioError> {
+        if let Some(why) = whole(network, scenario) {
+            return refused(format!(
+                "is {count}, but {why}, which runs on one thread only; leave --threads out"
+            ));
+        }
+        let mut graph = Places::new(network, scenario).graph(network);
+        if count > graph.weights.len().min(usize::from(u8::MAX)) {
+            let most = graph.weights.len().min(usize::from(u8::MAX));
+            return refused(format!(
+                "is {count}; this network has {most} parts between which packets take time"
+            ));
+        }
+        let part = graph.divide(count);
+        let links = network.links.len() + network.access.len();
+        let at = |place: usize| graph.node[place].map_or(0, |node| part[node]);
+        let begin: Vec<u8> = (0..links).map(|link| at(2 * link)).collect();
+        let end: Vec<u8> =
+            (0..links).map(|link| if graph.used[link] { at(2 * link + 1) } else { begin[link] }).collect();
+        let mut out = vec![Vec::new(); count];
+        let mut lookahead = scenario.duration;
+        for (link, plan) in network.links.iter().enumerate().filter(|(link, _)| begin[*link] != end[*link]) {
+            out[usize::from(begin[link])].push(link as u32);
+            lookahead = lookahead.min(plan.delay);
+        }
+        let first = |route: u32| network.routes[route as usize] as usize;
+        Ok(Self {
+            sender: network.flows.iter().map(|flow| begin[first(flow.routes.data)]).collect(),
+            receiver: network.flows.iter().map(|flow| begin[first(flow.routes.acks)]).collect(),
+            begin,
+            end,
+            out,
+            lookahead,
+        })
+    }
+
+    /// Number of parts.
+    pub fn count(&self) -> usize {
+        self.out.len()
+    }
+
+    /// How long parts can run without each other's packets.
+    pub fn lookahead(&self) -> Time {
+        self.lookahead
+    }
+
+    /// The links from `part` to others.
+    pub fn out(&self, part: usize) -> &[u32] {
+        &self.out[part]
+    }
+
+    /// The part in which a link's queue is.
+    pub fn of_queue(&self, link: usize) -> usize {
+        usize::from(self.begin[link])
+    }
+
+    /// The part in which a link ends.
+    pub fn of_end(&self, link: usize) -> usize {
+        usize::from(self.end[link])
+    }
+
+    /// The parts of a planned flow's ends: sender and receiver.
+    pub fn of_flow(&self, flow: usize) -> (usize, usize) {
+        (usize::from(self.sender[flow]), usize::from(self.receiver[flow]))
+    }
+
+    /// The part that handles an event; `None` if all do.
+    #[inline]
+    pub fn of_event(&self, source: Source) -> Option<u8> {
+        let number = source.number() as usize;
+        Some(match source.class() {
+            Class::Delivery => self.end[number],
+            Class::Router => self.begin[number / MAX_TIMERS],
+            Class::Queue => self.begin[number / MAX_QUEUES],
+            Class::Capacity | Class::Transmit | Class::Share | Class::Rejoin => self.begin[number],
+            Class::Retransmit | Class::Control | Class::Pace | Class::Application => self.sender[number],
+            Class::Ack => self.receiver[number],
+            Class::Warmup | Class::Air | Class::FlowArrival | Class::Probe => return None,
+        })
+    }
+}
+
+fn refused<T>(message: String) -> Result<T, ScenarioError> {
+    Err(ScenarioError::new("threads", message))
+}
+
+/// The first thing for which a network must run as a whole.
+fn whole(network: &Network, scenario: &Scenario) -> Option<String> {
+    let name = |group: u32| &network.groups[group as usize].name;
+    if let Some(arrival) = network.arrivals.first() {
+        return Some(format!("the flows of {:?} arrive during the run", name(arrival.group)));
+    }
+    if let Some(group) = network.groups.iter().find(|group| group.collective.is_some()) {
+        return Some(format!("the flows of {:?} wait for each other", group.name));
+    }
+    if let Some(group) = network.groups.iter().find(|group| group.governs().is_some()) {
+        return Some(format!("{:?} sets the rate of a link", group.name));
+    }
+    if !network.cells.is_empty() || network.links.iter().any(|plan| plan.medium.is_shared()) {
+        return Some("links share a medium".to_owned());
+    }
+    scenario.capture.is_some().then(|| "packets are captured".to_owned())
+}
+
+/// Whether a link's packets can go to another part at its end.
+fn can_be_cut(plan: &LinkPlan) -> bool {
+    plan.delay > Time::ZERO
+        && plan.varying_delay.is_none()
+        && plan.medium == Medium::Own
+        && !(plan.is_impaired() || plan.governed || plan.holds)
+}
+
+/// Begin and end of each link, joined where one part must have both.
+struct Places {
+    parent: Vec<u32>,
+}
+
+impl Places {
+    fn new(network: &Network, scenario: &Scenario) -> Self {
+        let (routers, links) = (network.links.len(), network.links.len() + network.access.len());
+        let mut places = Self { parent: (0..2 * links as u32).collect() };
+        let (begin, end) = (|link: u32| 2 * link, |link: u32| 2 * link + 1);
+        for pair in network.routes.windows(2).filter(|pair| pair[0] != END && pair[1] != END) {
+            places.join(end(pair[0]), begin(pair[1]));
+        }
+        for link in 0..links {
+            if network.links.get(link).is_none_or(|plan| !can_be_cut(plan)) {
+                places.join(begin(link as u32), end(link as u32));
+            }
+        }
+        debug_assert!(routers <= links, "access links come last");
+        let ends = |route: u32| {
+            let links = network.routes[route as usize..].iter().take_while(|link| **link != END);
+            (network.routes[route as usize], links.last().copied().unwrap_or_default())
+        };
+        for flow in &network.flows {
+            let FlowRoutes { data, acks } = flow.routes;
+            let (data, acks) = (ends(data), ends(acks));
+            places.join(begin(data.0), end(acks.1));
+            places.join(end(data.1), begin(acks.0));
+            if !apart(
+                &scenario.flows[network.groups[flow.group as usize].spec],
+                &network.groups[flow.group as usize],
+            ) {
+                places.join(begin(data.0), end(data.1));
+            }
+        }
+        for set in network.spreads.values() {
+            let first = ends(set[0].route);
+            for choice in &set[1..] {
+                let other = ends(choice.route);
+                places.join(begin(first.0), begin(other.0));
+                places.join(end(first.1), end(other.1));
+            }
+        }
+        for (before, after) in network.reroutes.iter().flat_map(|reroute| &reroute.changes) {
+            let (before, after) = (ends(*before), ends(*after));
+            places.join(begin(before.0), begin(after.0));
+            places.join(end(before.1), end(after.1));
+        }
+        places
+    }
+
+    fn root(&mut self, mut place: u32) -> u32 {
+        while self.parent[place as usize] != place {
+            let above = self.parent[self.parent[place as usize] as usize];
+            self.parent[place as usize] = above;
+            place = above;
+        }
+        place
+    }
+
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parent[a.max(b) as usize] = a.min(b);
+    }
+
+    /// The nodes that these places make, with the flows that cross each of their links.
+    fn graph(mut self, network: &Network) -> Graph {
+        let links = network.links.len() + network.access.len();
+        // Each route once, for those that packets of balanced flows or after an outage take.
+        let mut visits = vec![0u64; links];
+        network.routes.iter().filter(|link| **link != END).for_each(|link| visits[*link as usize] += 1);
+        for flow in &network.flows {
+            for route in [flow.routes.data, flow.routes.acks] {
+                let links = network.routes[route as usize..].iter().take_while(|link| **link != END);
+                links.for_each(|link| visits[*link as usize] += 1);
+            }
+        }
+        let used: Vec<bool> = visits.iter().map(|visits| *visits > 0).collect();
+        let mut graph = Graph { node: vec![None; 2 * links], used, weights: Vec::new(), edges: Vec::new() };
+        let mut number = BTreeMap::new();
+        for place in (0..2 * links).filter(|place| visits[place / 2] > 0) {
+            let root = self.root(place as u32);
+            let node = *number.entry(root).or_insert_with(|| {
+                graph.weights.push(0);
+                graph.edges.push(BTreeMap::new());
+                graph.weights.len() - 1
+            });
+            graph.node[place] = Some(node);
+        }
+        for (link, visits) in visits.iter().enumerate() {
+            let (Some(a), Some(b)) = (graph.node[2 * link], graph.node[2 * link + 1]) else { continue };
+            graph.weights[a] += visits;
+            if a != b {
+                *graph.edges[a].entry(b).or_default() += visits;
+                *graph.edges[b].entry(a).or_default() += visits;
+            }
+        }
+        graph
+    }
+}
+
+/// Nodes, weighted by the flows through their links, and the flows between them.
+struct Graph {
+    /// The node of each begin and end of a link; `None` for a link without flows.
+    node: Vec<Option<usize>>,
+    /// Whether any flow takes a link.
+    used: Vec<bool>,
+    weights: Vec<u64>,
+    edges: Vec<BTreeMap<usize, u64>>,
+}
+
+impl Graph {
+    /// The part of each node. Each part but the last grows from a node: it takes in the neighbour with the most flows to the
+    /// part and the fewest to the rest, until it has its share of all flows.
+    fn divide(&mut self, count: usize) -> Vec<u8> {
+        let nodes = self.weights.len();
+        let mut part = vec![count as u8 - 1; nodes];
+        let mut free = vec![true; nodes];
+        let (mut rest, mut left) = (self.weights.iter().sum::<u64>(), nodes);
+        for number in 0..count - 1 {
+            let share = rest / (count - number) as u64;
+            let mut inside: Vec<i64> = vec![0; nodes];
+            let mut outside: Vec<i64> = (0..nodes)
+                .map(|node| {
+                    self.edges[node].iter().filter(|(to, _)| free[**to]).map(|(_, flows)| *flows as i64).sum()
+                })
+                .collect();
+            let mut next = BinaryHeap::new();
+            let mut weight = 0;
+            // Each of the other parts needs a node.
+            while left > count - number - 1 {
+                let gain = |node: usize| inside[node] - outside[node];
+                let found = loop {
+                    match next.pop() {
+                        Some((value, Reverse(node))) if free[node] && value == gain(node) => {
+                            break Some(node);
+                        }
+                        Some(_) => {}
+                        None => break (0..nodes).find(|node| free[*node]),
+                    }
+                };
+                let Some(node) = found else { break };
+                if weight > 0 && weight + self.weights[node] / 2 > share {
+                    break;
+                }
+                (free[node], part[node]) = (false, number as u8);
+                weight += self.weights[node];
+                left -= 1;
+                for (to, flows) in &self.edges[node] {
+                    inside[*to] += *flows as i64;
+                    outside[*to] -= *flows as i64;
+                    if free[*to] {
+                        next.push((inside[*to] - outside[*to], Reverse(*to)));
+                    }
+                }
+            }
+            rest -= weight;
+        }
+        part
+    }
+}

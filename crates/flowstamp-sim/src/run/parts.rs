@@ -1,0 +1,298 @@
+//! One run on several threads, with the same results to the bit.
+//!
+//! Each part of the network ([`Parts`]) has a thread and a copy of the simulation, in which it handles only its own events.
+//! All parts run up to the same instant, exchange the packets between them, and go on. A packet that enters a link now
+//! reaches the other end no sooner than the link's delay from now. Up to the least such delay, no part needs to know what
+//! the others do (conservative windows: Chandy and Misra 1979). The order of events does not depend on threads, because
+//! their time, class and number decide it.
+
+use super::{EVENTS_PER_TICK, Simulation, Stopped};
+use crate::clock::Clock;
+use crate::events::Class;
+use crate::fabric::Moved;
+use crate::parts::Parts;
+use crate::plan::Network;
+use crate::results::Results;
+use crate::scenario::Loaded;
+use crate::{Progress, ScenarioError};
+use flowstamp_laws::units::Time;
+use std::hint::spin_loop;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// Looks at a barrier before a thread lets others have the core.
+const SPINS: u32 = 1 << 12;
+
+/// A laid-out network that runs on several threads.
+#[derive(Debug)]
+pub struct Divided {
+    simulation: Simulation,
+    parts: Parts,
+}
+
+impl Divided {
+    /// Lays out the network of `loaded` for `threads` threads. `seed` replaces the scenario's.
+    ///
+    /// # Errors
+    /// One line for the first thing that is wrong, or that cannot be divided.
+    pub fn new(loaded: &Loaded, seed: Option<u64>, threads: usize) -> Result<Self, ScenarioError> {
+        let loaded = loaded.with_seed(seed.unwrap_or(loaded.scenario.seed));
+        let network = Network::new(&loaded, loaded.scenario.seed)?;
+        let parts = Parts::new(&network, &loaded.scenario, threads)?;
+        Ok(Self { simulation: Simulation::of_network(Arc::new(loaded), network), parts })
+    }
+
+    /// Runs to the end. `tick` is called now and then and may stop the run.
+    ///
+    /// # Errors
+    /// [`Stopped`] if `tick` said so.
+    pub fn run(self, tick: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Results, Stopped> {
+        self.run_and_weigh(tick).map(|(results, _)| results)
+    }
+
+    /// As [`Self::run`], and says how evenly the parts shared the work.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_and_weigh(
+        self,
+        tick: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<(Results, Balance), Stopped> {
+        let Self { simulation, parts } = self;
+        let mut simulation = simulation;
+        simulation.probe.iter_mut().for_each(|probe| probe.of_a_part());
+        let shared = Shared::new(parts.count());
+        let others: Vec<Simulation> = (1..parts.count()).map(|_| simulation.clone()).collect();
+        let clock = Clock::start();
+        let (mut whole, others) = thread::scope(|scope| {
+            let (shared, parts) = (&shared, &parts);
+            let run = |(number, part): (usize, Simulation)| {
+                scope.spawn(move || {
+                    Part { simulation: part, number, parts, shared, elsewhere: 0 }
+                        .run(&mut |_| ControlFlow::Continue(()))
+                })
+            };
+            let threads: Vec<_> = (1..).zip(others).map(run).collect();
+            let first = Part { simulation, number: 0, parts, shared, elsewhere: 0 }.run(tick);
+            let others: Option<Vec<Simulation>> =
+                threads.into_iter().map(|thread| thread.join().ok()).collect();
+            (first, others.unwrap_or_default())
+        });
+        if shared.stopped.load(Ordering::Acquire) {
+            return Err(Stopped);
+        }
+        assert_eq!(others.len() + 1, parts.count(), "a part of the network has failed");
+        let probes = others.iter().filter_map(|part| part.probe.as_ref());
+        if let Some(probe) = &mut whole.probe {
+            probe.take_over(&probes.collect::<Vec<_>>(), &parts, &whole.net, &whole.hosts);
+        }
+        for (number, part) in (1..).zip(others) {
+            whole.events += part.events;
+            whole.took.1 += part.took.1;
+            whole.net.take_over(part.net, number, &parts);
+            whole.hosts.take_over(part.hosts, number, &parts);
+        }
+        whole.took.0 = clock.elapsed().0;
+        let longest = shared.longest.iter().map(|sum| sum.load(Ordering::Relaxed)).sum();
+        let balance =
+            Balance { windows: shared.windows.load(Ordering::Relaxed), events: whole.events, longest };
+        Ok((whole.finish(), balance))
+    }
+}
+
+/// How evenly the parts shared the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// Number of windows.
+    pub windows: u64,
+    /// Number of events, all parts together.
+    pub events: u64,
+    /// The sum over all windows of the events of the part that has most. With threads of equal speed and barriers without
+    /// cost, the run is `events / longest` times as fast as on one thread.
+    pub longest: u64,
+}
+
+/// The packets from one part to another: those of even and of odd windows, so that one barrier for each window suffices.
+type Mail = [Mutex<Vec<Moved>>; 2];
+
+/// What parts share.
+struct Shared {
+    barrier: Barrier,
+    /// From each part to each.
+    mail: Vec<Mail>,
+    /// The next event of any part, in picoseconds, after windows 3n, 3n + 1 and 3n + 2.
+    next: [AtomicU64; 3],
+    /// Most events of a part: of the windows so far in the first, and of the last windows in the others.
+    longest: [AtomicU64; 4],
+    windows: AtomicU64,
+    stopped: AtomicBool,
+    events: AtomicU64,
+}
+
+impl Shared {
+    fn new(parts: usize) -> Self {
+        Self {
+            barrier: Barrier { parts, ..Barrier::default() },
+            mail: (0..parts * parts).map(|_| Mail::default()).collect(),
+            next: [const { AtomicU64::new(u64::MAX) }; 3],
+            longest: [const { AtomicU64::new(0) }; 4],
+            windows: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            events: AtomicU64::new(0),
+        }
+    }
+
+    /// The packets from one part to another after window `window`.
+    fn mail(&self, from: usize, to: usize, window: u64) -> &Mutex<Vec<Moved>> {
+        &self.mail[from * self.barrier.parts + to][window as usize % 2]
+    }
+}
+
+/// A part of the network on its thread.
+struct Part<'a> {
+    simulation: Simulation,
+    number: usize,
+    parts: &'a Parts,
+    shared: &'a Shared,
+    /// Events that another part counts.
+    elsewhere: u64,
+}
+
+impl Part<'_> {
+    fn run(mut self, tick: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Simulation {
+        let clock = Clock::start();
+        let fails = Fails(&self.shared.barrier);
+        let duration = self.simulation.scenario.duration;
+        let (mut told, mut until, mut idle) = (0, Time::ZERO, Time::ZERO);
+        for window in 0.. {
+            until = (until + self.parts.lookahead()).max(idle).min(duration);
+            let before = self.simulation.events - self.elsewhere;
+            self.run_to(until);
+            let events = self.simulation.events;
+            let worked = events - self.elsewhere - before;
+            self.shared.longest[1 + window as usize % 3].fetch_max(worked, Ordering::Relaxed);
+            if events - told >= EVENTS_PER_TICK || until == duration {
+                let events = self.shared.events.fetch_add(events - told, Ordering::Relaxed) + events - told;
+                told = self.simulation.events;
+                if tick(Progress { simulated: until, duration, events }).is_break() {
+                    self.shared.stopped.store(true, Ordering::Release);
+                }
+            }
+            if until == duration {
+                break;
+            }
+            self.send_out(window, (until + self.parts.lookahead()).min(duration));
+            if !self.shared.barrier.wait() || self.shared.stopped.load(Ordering::Acquire) {
+                break;
+            }
+            self.take_in(window);
+            // Nothing happens before the next event of all parts. What it sends arrives one window later.
+            let next = self.shared.next[window as usize % 3].load(Ordering::Relaxed);
+            idle = Time::from_ps(next - 1);
+        }
+        std::mem::forget(fails);
+        self.simulation.net.settle();
+        self.simulation.events -= self.elsewhere;
+        self.simulation.took = clock.elapsed();
+        self.simulation
+    }
+
+    /// Handles the part's events until `until`.
+    fn run_to(&mut self, until: Time) {
+        let (number, parts, elsewhere) = (self.number as u8, self.parts, &mut self.elsewhere);
+        self.simulation.run_mine(until, u64::MAX, |simulation, source| match parts.of_event(source) {
+            Some(part) if part == number => true,
+            Some(_) => {
+                if source.class() == Class::Application {
+                    simulation.hosts.start_elsewhere(source.number());
+                }
+                false
+            }
+            None => {
+                // All parts handle it, and the first counts it.
+                *elsewhere += u64::from(number > 0);
+                true
+            }
+        });
+        self.simulation.net.now = until;
+    }
+
+    /// Sends the packets that reach other parts by `until`, and says when the part's next event is.
+    fn send_out(&mut self, window: u64, until: Time) {
+        let net = &mut self.simulation.net;
+        let mut next = net.events.next_time().unwrap_or(Time::MAX);
+        for link in self.parts.out(self.number) {
+            let to = self.parts.of_end(*link as usize);
+            let mail = self.shared.mail(self.number, to, window);
+            let mut mail = mail.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = mail.len();
+            let rest = net.take_out(*link, until, &mut mail);
+            let sent = mail.get(before).map_or(Time::MAX, Moved::arrives);
+            next = next.min(rest).min(sent);
+        }
+        if self.number == 0 {
+            // The others have read this one, and use it after the barrier.
+            let other = (window as usize + 1) % 3;
+            self.shared.next[other].store(u64::MAX, Ordering::Relaxed);
+            let longest = self.shared.longest[1 + other].swap(0, Ordering::Relaxed);
+            self.shared.longest[0].fetch_add(longest, Ordering::Relaxed);
+            self.shared.windows.store(window + 2, Ordering::Relaxed);
+        }
+        self.shared.next[window as usize % 3].fetch_min(next.as_ps(), Ordering::Relaxed);
+    }
+
+    /// Takes in what the other parts have sent after this window.
+    fn take_in(&mut self, window: u64) {
+        for from in (0..self.parts.count()).filter(|from| *from != self.number) {
+            let mail = self.shared.mail(from, self.number, window);
+            let mut mail = mail.lock().unwrap_or_else(PoisonError::into_inner);
+            for moved in mail.drain(..) {
+                self.simulation.net.take_in(&moved);
+            }
+        }
+    }
+}
+
+/// Lets all threads go on when all have come.
+#[derive(Debug, Default)]
+struct Barrier {
+    parts: usize,
+    come: AtomicUsize,
+    turn: AtomicUsize,
+    failed: AtomicBool,
+}
+
+impl Barrier {
+    /// Waits for the others. Returns whether all are alive.
+    fn wait(&self) -> bool {
+        let turn = self.turn.load(Ordering::Acquire);
+        if self.come.fetch_add(1, Ordering::AcqRel) + 1 == self.parts {
+            self.come.store(0, Ordering::Relaxed);
+            self.turn.store(turn + 1, Ordering::Release);
+        }
+        let mut spins = 0;
+        while self.turn.load(Ordering::Acquire) == turn {
+            if self.failed.load(Ordering::Acquire) {
+                return false;
+            }
+            if spins < SPINS {
+                spins += 1;
+                spin_loop();
+            } else {
+                thread::yield_now();
+            }
+        }
+        true
+    }
+}
+
+/// Lets the other threads end when this one panics.
+struct Fails<'a>(&'a Barrier);
+
+impl Drop for Fails<'_> {
+    fn drop(&mut self) {
+        self.0.failed.store(true, Ordering::Release);
+    }
+}

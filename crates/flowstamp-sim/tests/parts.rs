@@ -1,0 +1,51 @@
+//! A run on several threads gives the same bits as on one.
+
+use flowstamp_sim::{Divided, Format, Loaded, Progress, Simulation, load};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+fn loaded(text: &str) -> Loaded {
+    load(text, Format::Toml, "test", &[], Path::new(".")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn go_on(_: Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn assert_same(text: &str, threads: &[usize]) {
+    let loaded = loaded(text);
+    let whole = Simulation::new(&loaded, None).expect("a network").run(&mut go_on).expect("nobody stops it");
+    for threads in threads {
+        let divided = Divided::new(&loaded, None, *threads).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let parts = divided.run(&mut go_on).expect("nobody stops it");
+        assert_eq!(
+            format!("{:?}", parts.summary),
+            format!("{:?}", whole.summary),
+            "{threads} threads\n{text}"
+        );
+        assert_eq!(parts.digest(), whole.digest(), "{threads} threads\n{text}");
+    }
+}
+
+#[test]
+fn data_centres() {
+    for (law, router) in
+        [("dctcp", "none"), ("rcp", "rcp"), ("xcp", "xcp"), ("sack", "none"), ("bbr3", "none")]
+    {
+        let router = if router == "none" { String::new() } else { format!("router = {router:?}\n") };
+        let queue =
+            if law == "dctcp" { "queue = { kind = \"red\", step = 20, step_drops = false }\n" } else { "" };
+        let topologies = [
+            "[fat_tree]\nk = 4\nrate = \"10Gbps\"\ndelay = \"1us\"\nbuffer = \"100pkt\"\n",
+            "[leaf_spine]\nleaves = 4\nspines = 2\nhosts = 3\nrate = \"10Gbps\"\ndelay = \"2us\"\nbuffer = \"100pkt\"\n",
+        ];
+        for topology in topologies {
+            let text = format!(
+                "duration = \"3ms\"\nwarmup = \"1ms\"\nseed = 3\n{topology}{router}{queue}\
+                 [[flows]]\nname = \"all\"\nlaw = {law:?}\npattern = \"permutation\"\n\
+                 [[flows]]\nname = \"short\"\nlaw = {law:?}\npattern = \"permutation\"\nsize = \"300kB\"\n"
+            );
+            assert_same(&text, &[2, 3, 4]);
+        }
+    }
+}
