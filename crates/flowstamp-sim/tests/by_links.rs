@@ -139,5 +139,6 @@ fn what_it_cannot_answer_is_refused() {
     let endless = text.split("pattern").next().expect("a head").to_owned() + "from = \"h0\"\nto = \"h1\"\n";
     assert!(refused(&endless).contains("flows.web.size: is missing"), "{}", refused(&endless));
     assert!(refused(&(text.clone() + "laws = true\n")).contains("probes.laws"));
-    assert!(refused(&(text + "[capture]\n")).contains("capture"));
+    assert!(refused(&(text.clone() + "[capture]\n")).contains("capture"));
+    assert!(refused(&(text + "[routing]\nbalance = \"spray\"\n")).contains("routing.balance"));
 }

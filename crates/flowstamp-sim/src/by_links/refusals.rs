@@ -3,7 +3,7 @@
 use crate::ScenarioError;
 use crate::medium::Capacity;
 use crate::plan::Network;
-use crate::scenario::{FlowGroup, Scenario};
+use crate::scenario::{Balance, FlowGroup, Scenario};
 
 type Result = std::result::Result<(), ScenarioError>;
 
@@ -18,6 +18,11 @@ pub fn check_scenario(scenario: &Scenario) -> Result {
         ("probes.laws", scenario.probes.laws, "samples laws over time, of which by links has no series"),
         ("probes.flows", scenario.probes.flows, "samples flows over time, of which by links has no series"),
         ("outages", !scenario.outages.is_empty(), "change routes, which by links are fixed"),
+        (
+            "routing.balance",
+            scenario.routing.balance != Balance::Ecmp,
+            "spreads a flow's packets over several paths, and by links each flow has one",
+        ),
         (
             "wireless",
             !scenario.wireless.is_empty(),
