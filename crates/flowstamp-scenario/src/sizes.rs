@@ -38,4 +38,12 @@ pub enum Sizes {
         /// The file, relative to the scenario's folder.
         file: PathBuf,
     },
+    /// Web search in a data centre: a fit to the sizes of DCTCP's paper (Alizadeh 2010), up to 30 MB. The mean is
+    /// 1.70 MB.
+    WebSearch,
+    /// Hadoop in a data centre: a fit to the sizes that Facebook measured (Roy 2015), up to 10 MB. The mean is 120 kB.
+    Hadoop,
+    /// Storage in a data centre: a fit to the sizes that Alibaba measured (the file of HPCC's simulator, 2019), up to
+    /// 2 MB. The mean is 40.9 kB.
+    Storage,
 }

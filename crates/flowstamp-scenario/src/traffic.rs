@@ -87,7 +87,8 @@ pub struct FlowGroup {
     /// columns, or Parquet. The columns `start` (seconds, or with a unit: `0.25`, `250ms`) and `size` (bytes of
     /// payload, or with a unit: `15000`, `15kB`) are required. In the columns `from`, `to` and `law`, a node or a
     /// law's name replaces the group's for its row. The group's own law keeps the group's parameters; any other law
-    /// has its defaults.
+    /// has its defaults. A file whose first line is a number has the text format of HPCC's simulator, with hosts `h0`
+    /// and so on.
     pub list: Option<PathBuf>,
     /// Columns of `list` to ignore. Any other unknown column is refused; `"*"` ignores all unknown columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

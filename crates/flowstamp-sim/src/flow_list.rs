@@ -5,9 +5,12 @@
 //! 0.25,15000,h1,h2,xcp       seconds, bytes of payload
 //! 250ms,15kB,h2,h1,          with units; an empty cell takes the group's value
 //! ```
+//!
+//! A file whose first line is a number has the format of HPCC's simulator instead (`flow_list/hpcc.rs`).
 
 #[cfg(feature = "tables")]
 mod arrow;
+mod hpcc;
 #[cfg(feature = "tables")]
 pub mod parquet;
 #[cfg(feature = "tables")]
@@ -90,6 +93,9 @@ impl Counted {
 /// are looked up.
 const MOST_PAIRS: usize = 1_000_000;
 
+/// Index of each pair of nodes, by the names of its ends.
+type KnownPairs = BTreeMap<String, BTreeMap<String, u32>>;
+
 impl FlowList {
     /// The laws of the flows between one pair of nodes.
     pub fn laws_between(&self, pair: u32) -> impl Iterator<Item = &SenderSpec> {
@@ -113,6 +119,9 @@ impl FlowList {
         let Some((names, number)) = lines.next() else {
             return Err("is empty; its first line names the columns, such as start,size".to_owned());
         };
+        if let Ok(flows) = names.trim().parse() {
+            return hpcc::read(flows, lines, group, ignored);
+        }
         let separator = separator(names);
         let of_names = |what: String| format!("{}: {what}", Counted::Lines.at(number));
         split(names, separator, &mut cells).map_err(of_names)?;
@@ -123,7 +132,7 @@ impl FlowList {
         }
         let count = cells.len();
         let mut list = Self { laws: vec![group.clone()], ..Self::default() };
-        let mut pairs: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
+        let mut pairs = KnownPairs::new();
         for (line, number) in lines {
             let at = || counted.at(number);
             split(line, separator, &mut cells).map_err(|what| format!("{}: {what}", at()))?;
@@ -137,25 +146,42 @@ impl FlowList {
             let start = start_of(cell(START)).map_err(of(START))?;
             let size = size_of(cell(SIZE)).map_err(of(SIZE))?;
             let law = list.law(cell(LAW)).map_err(of(LAW))?;
-            let known = pairs.get(cell(FROM)).and_then(|to| to.get(cell(TO)));
-            let pair = known.copied().unwrap_or(list.pairs.len() as u32);
-            if known.is_none() {
-                if list.pairs.len() >= MOST_PAIRS {
-                    return Err(format!("{}: is the first of more than {MOST_PAIRS} pairs of nodes", at()));
-                }
-                pairs.entry(cell(FROM).to_owned()).or_default().insert(cell(TO).to_owned(), pair);
-                let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-                list.pairs.push(Pair { from: given(cell(FROM)), to: given(cell(TO)), at: at() });
-            }
+            let pair = list.pair(&mut pairs, (cell(FROM), cell(TO)), at)?;
             list.uses.entry((pair, law)).or_insert_with(at);
             list.rows.push(Listed { start, size, pair, law });
         }
         if list.rows.is_empty() {
             return Err("has no flows; a row is expected for each".to_owned());
         }
-        list.order = (0..list.rows.len() as u32).collect();
-        list.order.sort_by_key(|row| list.rows[*row as usize].start);
-        Ok(list)
+        Ok(list.ordered())
+    }
+
+    /// Index of a pair of nodes in `pairs`, which is added if it is new. An empty name stands for the group's node.
+    fn pair(
+        &mut self,
+        known: &mut KnownPairs,
+        (from, to): (&str, &str),
+        at: impl Fn() -> String,
+    ) -> Result<u32, String> {
+        if let Some(pair) = known.get(from).and_then(|known| known.get(to)) {
+            return Ok(*pair);
+        }
+        if self.pairs.len() >= MOST_PAIRS {
+            return Err(format!("{}: is the first of more than {MOST_PAIRS} pairs of nodes", at()));
+        }
+        let pair = self.pairs.len() as u32;
+        known.entry(from.to_owned()).or_default().insert(to.to_owned(), pair);
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        self.pairs.push(Pair { from: given(from), to: given(to), at: at() });
+        Ok(pair)
+    }
+
+    /// Sets the order of starts.
+    #[must_use]
+    pub fn ordered(mut self) -> Self {
+        self.order = (0..self.rows.len() as u32).collect();
+        self.order.sort_by_key(|row| self.rows[*row as usize].start);
+        self
     }
 
     /// Index of a law in `laws`, which is added if it is new.

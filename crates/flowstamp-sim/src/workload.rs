@@ -1,8 +1,11 @@
 //! Arrival times and sizes of flows that arrive during a run.
 
+mod mixture;
+
 use crate::random::Stream;
 use crate::scenario::{Arrivals, Loaded, Sizes};
 use flowstamp_laws::units::Time;
+use mixture::{HADOOP, Mixture, STORAGE, WEB_SEARCH};
 
 /// A refused parameter: its key below the group's `web`, and why.
 type Refused = (&'static str, String);
@@ -167,6 +170,7 @@ enum Kind {
     Pareto(f64, f64),
     /// Points `(bytes, probability)`, linear between them.
     Empirical(Vec<(f64, f64)>),
+    Mixture(&'static Mixture),
 }
 
 pub fn shape_with_mean(key: &'static str, shape: f64) -> Result<f64, Refused> {
@@ -199,6 +203,9 @@ impl SizeLaw {
                 above_zero("sizes.mean", mean.as_f64())?,
                 shape_with_mean("sizes.shape", *shape)?,
             ),
+            Sizes::WebSearch => Kind::Mixture(&WEB_SEARCH),
+            Sizes::Hadoop => Kind::Mixture(&HADOOP),
+            Sizes::Storage => Kind::Mixture(&STORAGE),
             Sizes::Empirical { file } => {
                 let text = loaded.files.get(file).map_or("", String::as_str);
                 Kind::Empirical(
@@ -267,6 +274,7 @@ impl SizeLaw {
             Kind::Exponential(mean) => self.stream.exponential(*mean),
             Kind::Pareto(mean, shape) => self.stream.pareto(*mean, *shape),
             Kind::Empirical(points) => quantile(points, self.stream.uniform()),
+            Kind::Mixture(mixture) => mixture.draw(&mut self.stream),
         };
         (bytes + 0.5).max(1.0) as u64
     }
@@ -290,6 +298,7 @@ impl SizeLaw {
             Kind::Fixed(size) => *size,
             Kind::Uniform(min, max) => f64::midpoint(*min, *max),
             Kind::Exponential(mean) | Kind::Pareto(mean, _) => *mean,
+            Kind::Mixture(mixture) => mixture.mean_bytes(),
             Kind::Empirical(points) => {
                 let first = points[0].0 * points[0].1;
                 first

@@ -147,6 +147,19 @@ fn a_list_is_as_good_as_groups() {
     assert!(listed.summary.flows.is_empty());
 }
 
+/// A list in the format of HPCC's simulator is the same flows as a list with names of columns.
+#[test]
+fn hpccs_format_gives_the_same() {
+    let text = "duration = \"1ms\"\n[fat_tree]\nk = 4\nrate = \"10Gbps\"\ndelay = \"1us\"\n\
+        [[flows]]\nname = \"all\"\nlaw = \"dctcp\"\nlist = \"flows.csv\"";
+    let ours = run(text, "start,size,from,to\n0.0001,20000,h0,h15\n0.00005,1000000,h3,h2\n");
+    let theirs = run(text, "2\n0 15 3 100 20000 0.0001\n3 2 3 100 1000000 0.00005\n0 1 these are notes\n");
+    assert_eq!(as_text(&rows(&ours)), as_text(&rows(&theirs)));
+    assert_eq!(rows(&ours).iter().filter(|row| row.end_s.is_some()).count(), 2);
+    let error = refused(text, "1\n0 16 3 100 20000 0.0001\n");
+    assert!(error.contains("\"flows.csv\": line 2: to is \"h16\", which is not a node; use one of"), "{error}");
+}
+
 #[test]
 fn what_would_start_too_late_does_not() {
     let text = format!(

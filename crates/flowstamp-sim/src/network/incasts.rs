@@ -50,9 +50,7 @@ impl Builder<'_> {
                 list.rows.push(Listed { start, size, pair, law: 0 });
             }
         }
-        list.order = (0..list.rows.len() as u32).collect();
-        list.order.sort_by_key(|row| list.rows[*row as usize].start);
-        Ok(list)
+        Ok(list.ordered())
     }
 
     /// Checks the numbers of hosts, senders and incasts.

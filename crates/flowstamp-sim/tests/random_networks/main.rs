@@ -214,10 +214,10 @@ fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
     assert!(refused * 3 < cases, "too many are refused: {told}");
     assert!(endless * 20 < cases, "too many are too long: {told}");
     assert!(
-        *watched > cases / 50 && *threads > cases / 20 && *divided > cases / 50,
+        *watched > cases / 50 && *threads > cases / 20 && *divided > cases / 100,
         "too little is checked: {told}"
     );
-    for list in lists::LISTS {
+    for list in lists::LISTS.into_iter().chain([operations::LIST]) {
         assert!(used.get(&format!("list {list}")).is_some_and(|n| *n > 0), "{list} is in no run: {told}");
     }
     for (standard, _) in cells::STANDARDS {

@@ -1,9 +1,13 @@
-//! Incasts of a given size and collective operations, in the place of some groups of flows between hosts.
+//! Incasts of a given size, collective operations, and lists in HPCC's format, in the place of some groups of flows
+//! between hosts.
 
 use super::draw::put;
 use super::schema::{Dice, Scale, bytes, seconds};
 use flowstamp_sim::random::Stream;
 use toml::{Table, Value};
+
+/// A list in the format of HPCC's simulator, between the first two hosts.
+pub const LIST: &str = "hpcc.txt";
 
 /// Keys that contradict operations.
 const BESIDE: [&str; 13] = [
@@ -42,7 +46,11 @@ pub fn operate(tree: &mut Table, nodes: &[String], seed: u64, scale: Scale) {
             put(group, "hosts", some);
         }
         let size = bytes((scale.packet * dice.magnitude(0.1, 300.0)).max(200.0));
-        match dice.below(3) {
+        match dice.below(4) {
+            3 => {
+                ["pattern", "hosts", "spread", "each_hop"].iter().for_each(|key| drop(group.remove(*key)));
+                put(group, "list", LIST);
+            }
             0 => {
                 put(group, "pattern", "incast");
                 let mut t = Table::new();
