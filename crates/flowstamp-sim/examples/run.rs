@@ -16,7 +16,7 @@ struct Output<'a> {
     summary: &'a Summary,
     #[serde(flatten)]
     took: Took,
-    /// Of a run on several threads: the number of windows, and the sum of the most events of any part in each.
+    /// The number of windows of a run on several threads, and the sum of the most events of any part in each.
     windows_and_longest: Option<[u64; 2]>,
 }
 

@@ -6,6 +6,8 @@
 
 mod heap;
 mod many;
+#[cfg(feature = "parallel")]
+mod next;
 
 use flowstamp_laws::units::Time;
 use heap::Heap;
@@ -423,25 +425,6 @@ impl EventQueue {
             self.look(time);
         }
         Some((Time::from_ps(time), Source(source)))
-    }
-
-    /// The time of the earliest event.
-    #[cfg(feature = "parallel")]
-    pub fn next_time(&mut self) -> Option<Time> {
-        if self.in_wheel == 0 {
-            if let Some(many) = &mut self.many {
-                return many.next_time();
-            }
-            if !self.refill() {
-                return None;
-            }
-        }
-        let mut slot = self.next_slot();
-        if self.far_bucket <= self.current {
-            self.fetch();
-            slot = (self.current % BUCKETS) as usize;
-        }
-        Some(Time::from_ps(self.nodes[self.buckets[slot].first as usize].time))
     }
 
     /// The event `count` positions after the one that is taken next, if it is known already.

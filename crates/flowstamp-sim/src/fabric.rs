@@ -16,7 +16,7 @@ pub use parts::Moved;
 use crate::air::Air;
 use crate::capture::Capture;
 use crate::events::{Class, EventQueue, Source};
-use crate::link::{Admission, Impaired, Plain, Port, Tap};
+use crate::link::{Admission, Impaired, MAX_QUEUES, Plain, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Grant, Turns};
 use crate::packet::{DATA, Packet, SackPool};
@@ -24,9 +24,6 @@ use crate::plan::{END, Medium};
 use crate::prefetch::{prefetch, prefetch_part};
 use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::Time;
-
-/// Maximum number of queue laws of a link.
-pub const MAX_QUEUES: usize = 8;
 
 /// A link leads to a host. The low three bits say whether one router link feeds it ([`BY_ONE`]), so that arrivals are
 /// known in advance, and what its host may do ahead of time ([`Fabric::sides`]).

@@ -20,8 +20,6 @@ pub use ahead::sides;
 pub use application::{APP_BYTES, MESSAGE_BYTES, MOST_FRAMES, Offered, Tally, WAITING_BYTES};
 pub use balance::Pick;
 pub use collective::Operations;
-#[cfg(feature = "parallel")]
-pub use parts::apart;
 pub use record::{Done, Outcome, Record};
 pub use timers::LazyTimer;
 

@@ -49,6 +49,9 @@ use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut};
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::units::{Rate, Time};
 
+/// Maximum number of queue laws of a link.
+pub const MAX_QUEUES: usize = 8;
+
 /// The outcome of a packet's arrival at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {

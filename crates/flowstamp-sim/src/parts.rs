@@ -5,11 +5,11 @@
 
 use crate::ScenarioError;
 use crate::events::{Class, Source};
-use crate::fabric::MAX_QUEUES;
-use crate::host::apart;
-use crate::plan::{END, FlowRoutes, LinkPlan, Medium, Network};
-use crate::scenario::Scenario;
+use crate::link::MAX_QUEUES;
+use crate::plan::{END, FlowRoutes, GroupPlan, LinkPlan, Medium, Network};
+use crate::scenario::{FlowGroup, Scenario};
 use flowstamp_laws::router::MAX_TIMERS;
+use flowstamp_laws::transport::{self, Agreed, Receiver};
 use flowstamp_laws::units::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -146,6 +146,15 @@ fn can_be_cut(plan: &LinkPlan) -> bool {
         && plan.varying_delay.is_none()
         && plan.medium == Medium::Own
         && !(plan.is_impaired() || plan.governed || plan.holds)
+}
+
+/// Whether the two ends of a group's flows know of each other only by packets.
+fn apart(spec: &FlowGroup, plan: &GroupPlan) -> bool {
+    plan.application.is_none()
+        && plan.laws.iter().map(|law| law.traits()).all(|traits| {
+            let agreed = Agreed::between(&transport::Params { ..spec.transport }, &traits);
+            !(traits.falls_back || traits.datagrams || Receiver::new(&spec.transport, agreed).counts())
+        })
 }
 
 /// Begin and end of each link, joined where one part must have both.

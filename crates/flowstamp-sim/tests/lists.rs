@@ -157,7 +157,10 @@ fn hpccs_format_gives_the_same() {
     assert_eq!(as_text(&rows(&ours)), as_text(&rows(&theirs)));
     assert_eq!(rows(&ours).iter().filter(|row| row.end_s.is_some()).count(), 2);
     let error = refused(text, "1\n0 16 3 100 20000 0.0001\n");
-    assert!(error.contains("\"flows.csv\": line 2: to is \"h16\", which is not a node; use one of"), "{error}");
+    assert!(
+        error.contains("\"flows.csv\": line 2: to is \"h16\", which is not a node; use one of"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Idle links before a run, where each link leads, and the paths of flows.
 
-use super::{BY_ONE, Fabric, HOST, IMPAIRED, MAX_QUEUES, PREFETCHED, SEVERAL};
+use super::{BY_ONE, Fabric, HOST, IMPAIRED, PREFETCHED, SEVERAL};
 use crate::air::Air;
 use crate::capture::{Capture, wanted};
 use crate::events::{Class, EventQueue, Source};
-use crate::link::{Impaired, Plain, Port};
+use crate::link::{Impaired, MAX_QUEUES, Plain, Port};
 use crate::medium::{Service, Turns};
 use crate::packet::SackPool;
 use crate::plan::{CellPlan, END, FlowRoutes, LinkPlan, Medium};

@@ -2,19 +2,8 @@
 //!
 //! Each part has a copy of all flows, and changes only the fields of the ends that it has.
 
-use super::{Delays, Flow, GroupPlan, Hosts, transport};
+use super::{Delays, Flow, Hosts};
 use crate::parts::Parts;
-use crate::scenario::FlowGroup;
-use flowstamp_laws::transport::{Agreed, Receiver};
-
-/// Whether the two ends of a group's flows know of each other only by packets.
-pub fn apart(spec: &FlowGroup, plan: &GroupPlan) -> bool {
-    plan.application.is_none()
-        && plan.laws.iter().map(|law| law.traits()).all(|traits| {
-            let agreed = Agreed::between(&transport::Params { ..spec.transport }, &traits);
-            !(traits.falls_back || traits.datagrams || Receiver::new(&spec.transport, agreed).counts())
-        })
-}
 
 impl Hosts {
     /// Notes that the sender of a flow, which is in another part, has started or stopped. The receiver may run ahead again.

@@ -5,7 +5,7 @@ use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::parts::Parts;
 
-/// Whose sample a series takes.
+/// The source of a series' samples.
 enum Whose {
     Part(usize),
     /// The sum of all parts' samples of a group.
@@ -37,7 +37,7 @@ impl Probe {
         }
     }
 
-    /// Whose sample each series takes, in the order of a sample's rows.
+    /// The source of each series, in the order of a sample's rows.
     fn whose(&self, parts: &Parts, net: &Fabric, hosts: &Hosts) -> Vec<Whose> {
         let mut whose = Vec::new();
         if self.what.links {

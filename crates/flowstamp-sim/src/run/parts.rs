@@ -117,7 +117,7 @@ pub struct Balance {
 /// The packets from one part to another: those of even and of odd windows, so that one barrier for each window suffices.
 type Mail = [Mutex<Vec<Moved>>; 2];
 
-/// What parts share.
+/// State that parts share.
 struct Shared {
     barrier: Barrier,
     /// From each part to each.
@@ -188,7 +188,7 @@ impl Part<'_> {
                 break;
             }
             self.take_in(window);
-            // Nothing happens before the next event of all parts. What it sends arrives one window later.
+            // Nothing happens before the next event of all parts. Packets that it sends arrive one window later.
             let next = self.shared.next[window as usize % 3].load(Ordering::Relaxed);
             idle = Time::from_ps(next - 1);
         }
