@@ -150,7 +150,7 @@ def test_nothing_to_draw_is_said() -> None:
     ("sets", "words"),
     [
         ({"fat_tree.k": 3}, "fat_tree.k: is 3; it must be even, and 2 to 32"),
-        ({"fat_tree.k": 26}, "fat_tree.k: is 26"),
+        ({"fat_tree.k": 34}, "fat_tree.k: is 34"),
         ({"fat_tree.rate": "0bps"}, "fat_tree.rate: is "),
         ({"flows.web.pattern": "all"}, "flows.*pattern.*`random`, `permutation`, `incast`"),
         ({"flows.web.from": "h1"}, "flows.web.from: is not for a pattern"),

@@ -5,6 +5,7 @@
         tools/bench.py                    the engine, beside ns-2 if that is installed; prints tables
         tools/bench.py --all              everything, including the kernel's part (as root); writes docs/performance.md
         tools/bench.py --datacentre       fat trees of 128 to 8192 hosts; prints a table
+        tools/bench.py --threads          fat trees on one and on two threads; prints tables
         tools/bench.py --against COMMIT   CPU time beside that of an earlier commit; builds both and runs them in turn
 
 It measures CPU time, which other work on the machine disturbs less than wall time. Repetitions of both sides alternate.
@@ -373,6 +374,7 @@ def everything(arguments: argparse.Namespace) -> None:
     flows, memory = measure_flows(program, arguments.repetitions), measure_memory(program)
     wifi, loop, start = cell(), bare_loop(), command()
     trees = bench_datacentre.table(bench_datacentre.measure(program, arguments.repetitions))
+    trees += "\n\n" + bench_datacentre.threads(program, arguments.repetitions)
     text = bench_page.page(
         name, times, counts, flows, trees, memory, wifi, loop, start, kernel(str(linux) if linux.exists() else None)
     )
@@ -385,14 +387,17 @@ def main() -> int:
     parser.add_argument("--repetitions", type=int, default=3, help="runs of each scenario (default: 3)")
     parser.add_argument("--all", action="store_true", help="measure everything and write docs/performance.md")
     parser.add_argument("--datacentre", action="store_true", help="measure only fat trees")
+    parser.add_argument("--threads", action="store_true", help="measure only runs on several threads")
     parser.add_argument("--against", metavar="COMMIT", help="only the comparison with COMMIT")
     arguments = parser.parse_args()
     if arguments.repetitions < 1:
         parser.error("--repetitions is at least 1")
-    if sum(map(bool, (arguments.all, arguments.datacentre, arguments.against))) > 1:
-        parser.error("--all, --datacentre and --against exclude each other")
+    if sum(map(bool, (arguments.all, arguments.datacentre, arguments.threads, arguments.against))) > 1:
+        parser.error("--all, --datacentre, --threads and --against exclude each other")
     if arguments.all:
         everything(arguments)
+    elif arguments.threads:
+        print(bench_datacentre.threads(engine.build(), arguments.repetitions))
     elif arguments.datacentre:
         print(bench_datacentre.table(bench_datacentre.measure(engine.build(), arguments.repetitions)))
     elif arguments.against:

@@ -68,6 +68,57 @@ def measure(program: Path, repetitions: int) -> list[Times]:
     return times
 
 
+THREADED = [(8, "2ms"), (16, "300us")]
+PARTS = (2, 4, 8, 16, 32, 64)
+
+
+THREADS = """\
+### On several threads
+
+`flowstamp run --threads N` divides one network among threads, and gives the same bytes as one thread. A part's links
+and flows stay in the cache of its core, so that two threads can be more than twice as fast as one.
+
+{times}
+
+The threads meet once for each least delay of a link between parts, here once a microsecond. A meeting costs 0.7 us
+with two threads. In this time the parts of a large network do much more: with k = 16, each of the 300 windows has
+49,000 events. More threads are limited by the part with the most events in a window:
+
+{most}
+
+This limit is a model: it takes events of the same cost in all parts, and leaves out the meetings and the memory that
+cores share. We had two cores. Unison (EuroSys 2024), the parallel kernel for ns-3, publishes 40 times the speed of
+one thread on 24 cores.
+"""
+
+
+def threads(program: Path, repetitions: int) -> str:
+    """A section about runs on one and on two threads, in turn, and about how evenly more threads would share the work.
+
+    The times are wall times: nothing else may run.
+    """
+    lines = ["| permutation | 1 thread, s | 2 threads, s | times as fast |", "|---|---|---|---|"]
+    for k, duration in THREADED:
+        for law in (DCTCP, RCP):
+            name = f"k = {k}, {law[0].upper()}, {duration}"
+            print(f"threads: {name}", file=sys.stderr)
+            walls: dict[int, list[float]] = {1: [], 2: []}
+            for _ in range(repetitions):
+                for count, wall in walls.items():
+                    wall.append(
+                        engine.run(program, permutation(k, law, duration), f"threads={count}").summary["wall_s"]
+                    )
+            one, two = (statistics.median(walls[count]) for count in walls)
+            lines.append(f"| {name} | {one:.2f} | {two:.2f} | **{one / two:.2f}** |")
+    k, duration = THREADED[-1]
+    most = ["| threads | times as fast at most, by the work of the longest part |", "|---|---|"]
+    for count in PARTS:
+        summary = engine.run(program, permutation(k, RCP, duration), f"threads={count}").summary
+        _, longest = summary["windows_and_longest"]
+        most.append(f"| {count} | {summary['events'] / longest:.1f} |")
+    return THREADS.rstrip("\n").format(times="\n".join(lines), most="\n".join(most))
+
+
 def table(times: list[Times]) -> str:
     """The table of docs/performance.md: median and minimum."""
 

@@ -202,8 +202,8 @@ class Scenario:
             progress: callback for about ten calls per second. An exception that it raises stops the run.
             by_links: whether each link runs alone (docs/how-to/run-a-very-large-network.md). Flows' times are then
                 estimates, and there are no series.
-            threads: number of threads that share the run. Results are the same to the bit. Each thread has a part of the
-                network, and a copy of all of it in memory. Default: 1, or one for each core with `by_links`.
+            threads: number of threads that share the run. Results are the same to the bit. Each thread has a part of
+                the network, and a copy of all of it in memory. Default: 1, or one for each core with `by_links`.
         """
         from flowstamp.progress import watching
         from flowstamp.results import Results

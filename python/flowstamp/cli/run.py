@@ -43,7 +43,7 @@ def run(
             "--threads",
             metavar="N",
             min=1,
-            help="Divide the network among N threads; results are the same. Default: 1, with --by-links one for each core.",
+            help="Divide the network among N threads; same results. Default: 1, with --by-links one for each core.",
         ),
     ] = None,
     progress: ShownAs = "auto",
@@ -56,15 +56,15 @@ def run(
     --live shows links, groups and flows on standard error during the run. It samples up to 16 flows, unless the
     scenario sets probes.flows.
 
-    --threads N runs parts of the network side by side, with the same results to the bit. Every thread has a copy of the
-    network in memory.
-
     --json-stream prints a line on standard output for each instant at which probes sample:
     {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...}.
     The last line is {"summary": ...}.
 
     --by-links runs each link alone, under the flows that cross it, and adds up what the links delay each flow. The
-    links share --threads threads. Without --by-links a run has one thread.
+    links share the threads.
+
+    --threads N runs parts of the network side by side, with the same results to the bit. Every thread has a copy of the
+    network in memory. Flows that arrive during the run, collectives, cells and captures need one thread.
     """
     show_progress(progress)
     from flowstamp.progress import Meter

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""One run on several threads."""
+
+from __future__ import annotations
+
+import flowstamp as fs
+import pytest
+
+TREE = """
+duration = "500us"
+warmup = "100us"
+[leaf_spine]
+leaves = 4
+spines = 2
+hosts = 4
+rate = "10Gbps"
+delay = "1us"
+router = "rcp"
+[[flows]]
+name = "permutation"
+law = "rcp"
+pattern = "permutation"
+[probes]
+every = "20us"
+flows = true
+laws = true
+"""
+
+
+@pytest.mark.parametrize("threads", [2, 3, 4])
+def test_results_are_those_of_one_thread(threads: int) -> None:
+    """The summary, all samples and all flows are the same bytes."""
+    scenario = fs.loads(TREE)
+    one, several = scenario.run(), scenario.run(threads=threads)
+    assert several.summary_json() == one.summary_json()
+    assert several.series.to_pandas().equals(one.series.to_pandas())
+    assert several.flows.to_pandas().equals(one.flows.to_pandas())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {
+                "flows.permutation.pattern": "random",
+                "flows.permutation.web": {"load": 0.2, "sizes": {"distribution": "fixed", "mean": "30kB"}},
+            },
+            'threads: is 2, but the flows of "permutation" arrive during the run',
+        ),
+        ({"flows.permutation.pattern": "ring-all-reduce", "flows.permutation.size": "1MB"}, "wait for each other"),
+    ],
+)
+def test_a_network_that_needs_one_thread_is_refused(change: dict[str, object], words: str) -> None:
+    scenario = fs.loads(TREE)
+    for key, value in change.items():
+        scenario = scenario.set(key, value)
+    with pytest.raises(fs.ScenarioError, match=words):
+        scenario.run(threads=2)
+
+
+def test_more_threads_than_nodes() -> None:
+    with pytest.raises(fs.ScenarioError, match=r"threads: is 200; this network has \d+ parts"):
+        fs.loads(TREE).run(threads=200, memory="1TB")
+
+
+def test_no_thread() -> None:
+    with pytest.raises(fs.ScenarioError, match="threads: is 0; it must be at least 1"):
+        fs.loads(TREE).run(threads=0)
