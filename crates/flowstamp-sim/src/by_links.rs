@@ -65,17 +65,12 @@ pub fn run_by_links(
     let clock = Clock::start();
     let mut loaded = loaded.with_seed(seed.unwrap_or(loaded.scenario.seed));
     refusals::check_scenario(&loaded.scenario).map_err(|e| e.at(&loaded.source))?;
-    let mut network = Network::new(&loaded, loaded.scenario.seed)?;
+    let network = Network::new(&loaded, loaded.scenario.seed)?;
     refusals::check_network(&network).map_err(|e| e.at(&loaded.source))?;
     // Single links have no time series of the whole network.
     loaded.scenario.probes.links = false;
     loaded.scenario.probes.groups = false;
     let flows = Flows::of(&network, &loaded.scenario);
-    network.warnings.push(
-        "by links: each link ran alone, and the flows' times are put together from these runs; links' queues are those of \
-         the links alone, and there are no series"
-            .to_owned(),
-    );
     let ran = match run_links(&loaded, &network, &flows, threads, tick) {
         Ok(ran) => ran,
         Err(stopped) => return Ok(Err(stopped)),

@@ -100,6 +100,8 @@ def run(
         say(text)
     else:
         say(_summary(results))
+        if by_links:
+            say("by links: flows' times are estimates, and queues are those of each link alone")
         if assumed := _assumed(results.summary.get("assumed", {})):
             say(f"assumed: {assumed}")
         if any(results.groups[group]["jain_index"] is not None for group in _staggered(results)):
