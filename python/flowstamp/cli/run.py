@@ -70,9 +70,7 @@ def run(
     from flowstamp.progress import Meter
 
     _check_shown(as_json, live, json_stream)
-    _check_by_links(by_links, live or json_stream or trace)
-    if threads is not None and (live or json_stream or trace):
-        raise UsageError("--threads: --live, --json-stream and --trace need a run on one thread; leave --threads out")
+    _check_parts(by_links, threads, live or json_stream or trace)
     if trace and out is None:
         raise UsageError("--trace needs --out DIR: the folder that trace.pcapng is written to")
     loaded = load(scenario, sets)
@@ -117,9 +115,11 @@ def _check_shown(as_json: bool, live: bool, json_stream: bool) -> None:
         raise UsageError("--live: standard error is not a terminal; --json-stream prints the same as JSON")
 
 
-def _check_by_links(by_links: bool, watched: bool) -> None:
+def _check_parts(by_links: bool, threads: int | None, watched: bool) -> None:
     if by_links and watched:
         raise UsageError("--by-links has no queues or rates over time; leave out --live, --json-stream and --trace")
+    if threads is not None and watched:
+        raise UsageError("--threads: --live, --json-stream and --trace need a run on one thread; leave --threads out")
 
 
 def _streamed(scenario: Scenario, seed: int | None, memory: str | None) -> Results:
