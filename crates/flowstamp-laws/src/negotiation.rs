@@ -76,7 +76,7 @@ impl Negotiation {
         Self(negotiates.then(|| Box::new(path)))
     }
 
-    /// Sets the number of routers on the data path ([`FlowChange::Hops`](crate::sender::FlowChange::Hops)).
+    /// Sets the number of routers on the data path ([`FlowChange::Path`](crate::sender::FlowChange::Path)).
     pub fn passes(&mut self, hops: u8) {
         if let Some(path) = &mut self.0 {
             path.before |= path.hops.map_or(0, bit);
