@@ -75,20 +75,24 @@ PARTS = (2, 4, 8, 16, 32, 64)
 THREADS = """\
 ### On several threads
 
-`flowstamp run --threads N` divides one network among threads, and gives the same bytes as one thread. A part's links
-and flows stay in the cache of its core, so that two threads can be more than twice as fast as one.
+`flowstamp run --threads N` divides one network into N parts, one for each thread. The results are the same bytes as
+with one thread. Two threads can be more than twice as fast as one, because each core has only its own part's links
+and flows in its cache.
 
 {times}
 
-The threads meet once for each least delay of a link between parts, here once a microsecond. A meeting costs 0.7 us
-with two threads. In this time the parts of a large network do much more: with k = 16, each of the 300 windows has
-49,000 events. More threads are limited by the part with the most events in a window:
+The threads run in *windows* of simulated time, and synchronise after each one. A window is as long as the least
+delay of a link between two parts, here 1 us. One synchronisation of two threads takes 0.7 us. This is little in a
+large network: with k = 16, each of the 300 windows has 49,000 events.
+
+In each window, all threads wait for the part with the most events. This limits the gain from more threads, here for
+RCP with k = 16:
 
 {most}
 
-This limit is a model: it takes events of the same cost in all parts, and leaves out the meetings and the memory that
-cores share. We had two cores. Unison (EuroSys 2024), the parallel kernel for ns-3, publishes 40 times the speed of
-one thread on 24 cores.
+This limit is computed from numbers of events, because our machine has only two cores. It assumes that every event
+costs the same. It leaves out synchronisation, and the memory that cores share. For comparison, the paper on Unison
+(EuroSys 2024), a parallel kernel for ns-3, reports 40 times the speed of one thread on 24 cores.
 """
 
 
@@ -111,7 +115,7 @@ def threads(program: Path, repetitions: int) -> str:
             one, two = (statistics.median(walls[count]) for count in walls)
             lines.append(f"| {name} | {one:.2f} | {two:.2f} | **{one / two:.2f}** |")
     k, duration = THREADED[-1]
-    most = ["| threads | times as fast at most, by the work of the longest part |", "|---|---|"]
+    most = ["| threads | times as fast as one thread, at most |", "|---|---|"]
     for count in PARTS:
         summary = engine.run(program, permutation(k, RCP, duration), f"threads={count}").summary
         _, longest = summary["windows_and_longest"]

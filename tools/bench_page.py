@@ -137,8 +137,8 @@ A new flow reuses the memory of a flow that has ended. Only the results of ended
 
 ## Data centres
 
-A packet-hop costs more in a large network, because its links are not in the cache. The links of these fat trees have
-100 Gb/s and 1 us.
+A packet-hop costs more in a large network, because the state of its links does not fit in the processor's cache.
+All links of these fat trees have 100 Gb/s and 1 us.
 
 {trees}
 
