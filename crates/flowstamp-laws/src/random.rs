@@ -32,6 +32,11 @@ impl Stream {
         ((u128::from(self.0.next_u64()) * count as u128) >> 64) as usize
     }
 
+    /// A uniform whole number of 32 bits.
+    pub fn word(&mut self) -> u32 {
+        (self.0.next_u64() >> 32) as u32
+    }
+
     /// Draws a number uniformly from `[0, 1)`, in multiples of 2^-53.
     #[inline]
     pub fn uniform(&mut self) -> f64 {

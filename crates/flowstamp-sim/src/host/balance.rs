@@ -108,7 +108,7 @@ impl Balancer {
         };
         pick.last = Some(now);
         if paused && !pick.among.is_empty() {
-            let draw = pick.draws.below(1 << 32) as u32;
+            let draw = pick.draws.word();
             let choices = &self.choices[pick.among.clone()];
             pick.route = choices[choices.partition_point(|choice| choice.bound < draw)].route;
         }
