@@ -108,7 +108,7 @@ pub enum Port {
 }
 
 /// An odd number of cache lines, so that the first lines of many ports spread over all sets of the cache.
-#[cfg(feature = "full")]
+#[cfg(all(feature = "full", target_pointer_width = "64"))]
 const _: () = assert!(size_of::<Port>() % 128 == 64);
 
 /// Evaluates one expression for each kind of port.

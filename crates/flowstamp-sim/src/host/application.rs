@@ -284,7 +284,7 @@ impl Hosts {
                 flow.application.arm(app.due, &mut net.events, Class::Application, number);
             }
         }
-        if self.groups[flow.group as usize].operations.is_some() {
+        if cfg!(feature = "full") && self.groups[flow.group as usize].operations.is_some() {
             self.messages_arrived(net, number, arrived);
         }
     }

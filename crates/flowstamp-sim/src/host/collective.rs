@@ -55,6 +55,9 @@ impl Operations {
 impl Hosts {
     /// Adds a planned flow to the operations of its group.
     pub(super) fn join_operations(&mut self, slot: u32) {
+        if !cfg!(feature = "full") {
+            return;
+        }
         let group = &mut self.groups[self.flows[slot as usize].group as usize];
         let Some(plan) = &group.plan.collective else { return };
         let new = || Box::new(Operations { first: slot, arrived: Vec::new(), left: 0, runs: Vec::new() });

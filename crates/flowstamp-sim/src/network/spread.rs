@@ -39,7 +39,7 @@ impl Builder<'_> {
         name: &str,
         pairs: &[Ways],
     ) -> Vec<Rc<Spread>> {
-        if !self.is_balanced(group) {
+        if !cfg!(feature = "full") || !self.is_balanced(group) {
             return Vec::new();
         }
         // Many pairs are between the same nodes.
@@ -59,7 +59,7 @@ impl Builder<'_> {
 
     /// Maximum number of routes of a flow between these nodes, in one direction.
     pub(super) fn routes_between(&self, group: &FlowGroup, core: &Core, there: &Way, back: &Way) -> usize {
-        if !self.is_balanced(group) {
+        if !cfg!(feature = "full") || !self.is_balanced(group) {
             return 1;
         }
         let (Some(from), Some(to)) = (back.nodes.last(), there.nodes.last()) else { return 1 };
@@ -69,9 +69,12 @@ impl Builder<'_> {
 
     /// Adds the routes of a flow over these paths, between the links of its hosts. Returns the first.
     pub(super) fn routes(&mut self, first: Option<u32>, shares: &[Share<'_>], last: Option<u32>) -> u32 {
+        if let [(_, way)] = shares {
+            return self.route(first, way, last);
+        }
         let routes: Vec<u32> = shares.iter().map(|(_, way)| self.route(first, way, last)).collect();
-        if let [one] = routes[..] {
-            return one;
+        if !cfg!(feature = "full") {
+            return routes[0];
         }
         let mut sum = 0.0;
         let choice = |((share, _), route): (&Share<'_>, &u32)| {

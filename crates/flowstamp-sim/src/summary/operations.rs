@@ -10,6 +10,9 @@ type Flows<'a> = [(&'a FlowRow, &'a Record)];
 
 /// The operations of a group, if it has any.
 pub(super) fn summary(sim: &Finished, group: &Group, flows: &Flows<'_>) -> Option<OperationsSummary> {
+    if !cfg!(feature = "full") {
+        return None;
+    }
     let runs = match &group.operations {
         Some(operations) => operations.runs.clone(),
         None => incasts(sim, group, flows)?,
