@@ -99,7 +99,8 @@ class Gallery:
     def scores(self) -> str:
         """The scores of the papers on the index page."""
         rows = []
-        for score in scores(self.specs.values(), self.memory):
+        with_pages = (score for score in scores(self.specs.values(), self.memory) if score.law in PAPERS.values())
+        for score in with_pages:
             name, total = escape(score.law), len(score.results)
             but = f"<small>{escape(score.but)}</small>" if score.but else ""
             rows.append(
