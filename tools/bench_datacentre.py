@@ -70,6 +70,20 @@ def measure(program: Path, repetitions: int) -> list[Times]:
 
 THREADED = [(8, "2ms"), (16, "300us")]
 PARTS = (2, 4, 8, 16, 32, 64)
+# Windows of one event or none, so that threads do little but synchronise.
+SLOW = """
+duration = "2s"
+[dumbbell]
+rate = "10Mbps"
+rtt = "20us"
+buffer = "100pkt"
+[[flows]]
+name = "one"
+law = "reno"
+[probes]
+links = false
+groups = false
+"""
 
 
 THREADS = """\
@@ -82,8 +96,8 @@ and flows in its cache.
 {times}
 
 The threads run in *windows* of simulated time, and synchronise after each one. A window is as long as the least
-delay of a link between two parts, here 1 us. One synchronisation of two threads takes 0.7 us. This is little in a
-large network: with k = 16, each of the 300 windows has 49,000 events.
+delay of a link between two parts, here 1 us. One synchronisation of two threads takes {pause} us. This is little in a
+large network: with k = 16, each of the {windows} windows has {events} events.
 
 In each window, all threads wait for the part with the most events. This limits the gain from more threads, here for
 RCP with k = 16:
@@ -120,7 +134,16 @@ def threads(program: Path, repetitions: int) -> str:
         summary = engine.run(program, permutation(k, RCP, duration), f"threads={count}").summary
         _, longest = summary["windows_and_longest"]
         most.append(f"| {count} | {summary['events'] / longest:.1f} |")
-    return THREADS.rstrip("\n").format(times="\n".join(lines), most="\n".join(most))
+    windows, _ = summary["windows_and_longest"]
+    slow = [engine.run(program, SLOW, "threads=2").summary for _ in range(repetitions)]
+    pauses = [s["wall_s"] / s["windows_and_longest"][0] for s in slow]
+    return THREADS.rstrip("\n").format(
+        times="\n".join(lines),
+        most="\n".join(most),
+        pause=f"{statistics.median(pauses) * 1e6:.1f}",
+        windows=windows,
+        events=f"{round(summary['events'] / windows, -3):,}",
+    )
 
 
 def table(times: list[Times]) -> str:

@@ -402,11 +402,7 @@ impl EventQueue {
                 return None;
             }
         }
-        let mut slot = self.next_slot();
-        if self.far_bucket <= self.current {
-            self.fetch();
-            slot = (self.current % BUCKETS) as usize;
-        }
+        let slot = self.first_slot();
         let first = self.buckets[slot].first;
         let node = &mut self.nodes[first as usize];
         let Node { time, source, next } = *node;
@@ -425,6 +421,17 @@ impl EventQueue {
             self.look(time);
         }
         Some((Time::from_ps(time), Source(source)))
+    }
+
+    /// The bucket of the earliest event. The wheel must not be empty.
+    #[inline(always)] // once per event
+    fn first_slot(&mut self) -> usize {
+        let slot = self.next_slot();
+        if self.far_bucket <= self.current {
+            self.fetch();
+            return (self.current % BUCKETS) as usize;
+        }
+        slot
     }
 
     /// The event `count` positions after the one that is taken next, if it is known already.

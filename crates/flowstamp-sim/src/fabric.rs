@@ -232,7 +232,7 @@ impl Fabric {
 
     /// Moves the head of a link, which has arrived, on to its next link. Leaves it in the ring if it is at its host, or
     /// if the caller can handle it ahead of time.
-    #[inline]
+    #[inline(always)] // into both loops, of whole networks and of parts
     pub fn forward(&mut self, number: u32, source: Source) -> Onward {
         let at = number as usize;
         let link = &mut self.links[at];
@@ -272,7 +272,7 @@ impl Fabric {
 
     /// Moves the head of a router link to its access link, if no other link feeds that link. `ahead` tells whether the
     /// host may handle the packet now as of the given time.
-    #[inline]
+    #[inline(always)] // as `forward`
     pub fn exit(&mut self, number: u32, time: Time, ahead: impl FnOnce(u32, &Packet, Time) -> bool) -> Exit {
         let at = number as usize;
         let to = self.routes[self.links[at].head().next as usize];

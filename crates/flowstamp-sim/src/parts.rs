@@ -25,8 +25,8 @@ pub struct Parts {
     sender: Vec<u8>,
     /// The part of each planned flow's receiver.
     receiver: Vec<u8>,
-    /// For each part the links that lead to other parts.
-    out: Vec<Vec<u32>>,
+    /// For each part, the links that lead to each other part.
+    out: Vec<BTreeMap<usize, Vec<u32>>>,
     /// The least delay of such a link.
     lookahead: Time,
 }
@@ -55,10 +55,11 @@ impl Parts {
         let begin: Vec<u8> = (0..links).map(|link| at(2 * link)).collect();
         let end: Vec<u8> =
             (0..links).map(|link| if graph.used[link] { at(2 * link + 1) } else { begin[link] }).collect();
-        let mut out = vec![Vec::new(); count];
+        let mut out = vec![BTreeMap::<usize, Vec<u32>>::new(); count];
         let mut lookahead = scenario.duration;
         for (link, plan) in network.links.iter().enumerate().filter(|(link, _)| begin[*link] != end[*link]) {
-            out[usize::from(begin[link])].push(link as u32);
+            let from = &mut out[usize::from(begin[link])];
+            from.entry(usize::from(end[link])).or_default().push(link as u32);
             lookahead = lookahead.min(plan.delay);
         }
         let first = |route: u32| network.routes[route as usize] as usize;
@@ -82,19 +83,14 @@ impl Parts {
         self.lookahead
     }
 
-    /// The links from `part` to others.
-    pub fn out(&self, part: usize) -> &[u32] {
+    /// The links from `part` to each other part.
+    pub fn out(&self, part: usize) -> &BTreeMap<usize, Vec<u32>> {
         &self.out[part]
     }
 
     /// The part in which a link's queue is.
     pub fn of_queue(&self, link: usize) -> usize {
         usize::from(self.begin[link])
-    }
-
-    /// The part in which a link ends.
-    pub fn of_end(&self, link: usize) -> usize {
-        usize::from(self.end[link])
     }
 
     /// The parts of a planned flow's ends: sender and receiver.

@@ -423,7 +423,6 @@ impl Simulation {
         self.unseen = self.unseen();
     }
 
-    #[inline(never)] // long, and called in several places
     fn finish(self) -> Results {
         summary::results(self.finished())
     }

@@ -1,6 +1,6 @@
 //! A look at the earliest event, which stays.
 
-use super::{BUCKETS, EventQueue};
+use super::EventQueue;
 use flowstamp_laws::units::Time;
 
 impl EventQueue {
@@ -14,11 +14,7 @@ impl EventQueue {
                 return None;
             }
         }
-        let mut slot = self.next_slot();
-        if self.far_bucket <= self.current {
-            self.fetch();
-            slot = (self.current % BUCKETS) as usize;
-        }
+        let slot = self.first_slot();
         Some(Time::from_ps(self.nodes[self.buckets[slot].first as usize].time))
     }
 }

@@ -97,7 +97,7 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
 impl Hosts {
     /// Handles a packet that has reached its host over link `number`. Also handles those behind it that arrive by
     /// `horizon` and can be handled ahead of time. Returns the number of events done.
-    #[inline]
+    #[inline(always)] // as `Fabric::forward`
     pub fn receive(&mut self, net: &mut Fabric, number: u32, source: Source, horizon: Time) -> u64 {
         let now = net.now;
         let mut handled = 0;
@@ -120,7 +120,7 @@ impl Hosts {
     /// Handles packets that arrive at the end of router link `number`, the first of them now. They go on to access
     /// links that no other link feeds. All that have left the transmitter are moved, up to `end`. Those that reach
     /// their hosts by `horizon` and can be handled ahead of time are handled. Returns the number of events done.
-    #[inline]
+    #[inline(always)] // as `Fabric::forward`
     pub fn receive_exits(
         &mut self,
         net: &mut Fabric,

@@ -28,7 +28,7 @@ pub(super) const ACKS: usize = 1;
 /// The routes of all flows whose packets are balanced.
 #[derive(Clone, Debug)]
 pub struct Balancer {
-    /// The pause after which a flow picks again; zero if each packet picks.
+    /// The pause after which a flow picks again; `None` if each packet picks.
     gap: Option<Time>,
     /// The choices of each set, by its first route.
     sets: BTreeMap<u32, Range<usize>>,

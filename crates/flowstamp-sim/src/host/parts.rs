@@ -10,6 +10,7 @@ impl Hosts {
     pub fn start_elsewhere(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
         flow.application.cancel();
+        // Counts at the end of warm-up are taken of flows that have started.
         flow.started = true;
     }
 

@@ -1,5 +1,6 @@
 //! Incasts of a given size: a list of flows that is drawn instead of read.
 
+use super::group_checks::{check_transfers, refuse_keys};
 use super::paths::Core;
 use super::{Builder, MOST_FLOWS, Result, error};
 use crate::flow_list::{FlowList, Listed, Pair};
@@ -114,18 +115,6 @@ fn check(group: &FlowGroup) -> Result<()> {
         ("each_hop", group.each_hop),
         ("governs", group.governs.is_some()),
     ];
-    if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
-        return error(
-            key(k),
-            "is not for incasts, which say when flows start, how large they are and where they go; leave it out",
-        );
-    }
-    if group.law.traits().datagrams || group.law.traits().governs {
-        let name = group.law.name();
-        return error(
-            key("law"),
-            format!("\"{name}\" cannot be that of incasts, whose flows transfer a size; name another"),
-        );
-    }
-    Ok(())
+    refuse_keys(group, &given, "incasts, which say when flows start, how large they are and where they go")?;
+    check_transfers(group, "incasts")
 }

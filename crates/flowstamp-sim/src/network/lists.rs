@@ -1,5 +1,6 @@
 //! Lists of flows in files: their paths, and the maximum number of concurrent flows.
 
+use super::group_checks::{check_transfers, refuse_keys};
 use super::paths::{Core, Hashed, Ways};
 use super::{Builder, Result, error, of_full};
 use crate::ScenarioError;
@@ -213,7 +214,6 @@ impl Builder<'_> {
 
 /// Refuses keys that contradict a list.
 fn check_keys(group: &FlowGroup) -> Result<()> {
-    let key = |k: &str| format!("flows.{}.{k}", group.name);
     let given = [
         ("size", group.size.is_some()),
         ("web", group.web.is_some()),
@@ -225,18 +225,10 @@ fn check_keys(group: &FlowGroup) -> Result<()> {
         ("each_hop", group.each_hop),
         ("governs", group.governs.is_some()),
     ];
-    if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
-        return error(
-            key(k),
-            "is not for a list, whose rows say when flows start, how large they are and where they go; leave it out",
-        );
-    }
-    if group.law.traits().datagrams || group.law.traits().governs {
-        let name = group.law.name();
-        return error(
-            key("law"),
-            format!("\"{name}\" cannot be that of a list, whose flows transfer a size; name another"),
-        );
-    }
-    Ok(())
+    refuse_keys(
+        group,
+        &given,
+        "a list, whose rows say when flows start, how large they are and where they go",
+    )?;
+    check_transfers(group, "a list")
 }

@@ -1,5 +1,6 @@
 //! Traffic patterns: the pairs of hosts between which flows go.
 
+use super::group_checks::refuse_keys;
 use super::paths::{Core, Way};
 use super::{Builder, MOST_FLOWS, Result, error, of_full};
 use crate::ScenarioError;
@@ -130,13 +131,7 @@ pub(super) fn check_patterns(group: &FlowGroup) -> Result<()> {
         ("application", group.application.is_some()),
         ("lifetime", group.lifetime.is_some() || group.lifetime_spread > Time::ZERO),
     ];
-    if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
-        return error(
-            key(k),
-            "is not for collective operations, which say when hosts send and how much; leave it out",
-        );
-    }
-    Ok(())
+    refuse_keys(group, &given, "collective operations, which say when hosts send and how much")
 }
 
 /// Checks that no other key sets the nodes between which the flows go.
@@ -148,13 +143,7 @@ fn check_beside(group: &FlowGroup, pattern: Pattern) -> Result<()> {
         ("from", group.from.is_some()),
         ("to", group.to.is_some() && pattern != Pattern::Incast),
     ];
-    match given.iter().find(|(_, given)| *given) {
-        Some((k, _)) => error(
-            format!("flows.{}.{k}", group.name),
-            "is not for a pattern, which says between which hosts flows go; leave it out",
-        ),
-        None => Ok(()),
-    }
+    refuse_keys(group, &given, "a pattern, which says between which hosts flows go")
 }
 
 /// Number of host pairs of a group.

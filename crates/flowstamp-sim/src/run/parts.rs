@@ -223,14 +223,14 @@ impl Part<'_> {
     fn send_out(&mut self, window: u64, until: Time) {
         let net = &mut self.simulation.net;
         let mut next = net.events.next_time().unwrap_or(Time::MAX);
-        for link in self.parts.out(self.number) {
-            let to = self.parts.of_end(*link as usize);
-            let mail = self.shared.mail(self.number, to, window);
+        for (to, links) in self.parts.out(self.number) {
+            let mail = self.shared.mail(self.number, *to, window);
             let mut mail = mail.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = mail.len();
-            let rest = net.take_out(*link, until, &mut mail);
-            let sent = mail.get(before).map_or(Time::MAX, Moved::arrives);
-            next = next.min(rest).min(sent);
+            for link in links {
+                let rest = net.take_out(*link, until, &mut mail);
+                next = next.min(rest);
+            }
+            next = mail.iter().map(Moved::arrives).min().map_or(next, |first| next.min(first));
         }
         if self.number == 0 {
             // The others have read this one, and use it after the barrier.
