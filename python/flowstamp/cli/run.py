@@ -60,8 +60,8 @@ def run(
     {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...}.
     The last line is {"summary": ...}.
 
-    --by-links runs each link alone, under the flows that cross it, and adds up what the links delay each flow. The
-    links share the threads.
+    --by-links runs each link alone, with the flows that cross it, and combines the delays of each flow. The links
+    share the threads.
 
     --threads N runs parts of the network side by side, with the same results to the bit. Every thread has a copy of the
     network in memory. Flows that arrive during the run, collectives, cells and captures need one thread.
