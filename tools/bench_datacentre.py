@@ -15,7 +15,7 @@ DCTCP, RCP = ("dctcp", 'queue = { kind = "red", step = 40, step_drops = false }'
 
 
 def permutation(k: int, law: tuple[str, str], duration: str) -> str:
-    """A scenario in which each host sends to one other host, and receives from one."""
+    """Returns a scenario in which each host sends to one other host, and receives from one."""
     return f"""
 duration = "{duration}"
 [fat_tree]
@@ -111,7 +111,7 @@ costs the same. It leaves out synchronisation, and the memory that cores share. 
 
 
 def threads(program: Path, repetitions: int) -> str:
-    """A section about runs on one and on two threads, in turn, and about how evenly more threads would share the work.
+    """Measures runs on one and on two threads, and how evenly more threads would share the work. Returns a section.
 
     The times are wall times: nothing else may run.
     """
@@ -147,7 +147,7 @@ def threads(program: Path, repetitions: int) -> str:
 
 
 def table(times: list[Times]) -> str:
-    """The table of docs/performance.md: median and minimum."""
+    """Returns the table of docs/performance.md: median and minimum."""
 
     def both(values: list[float], form: str) -> str:
         return f"{statistics.median(values):{form}} ({min(values):{form}})"

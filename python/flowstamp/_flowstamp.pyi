@@ -121,8 +121,8 @@ class Source:
     def run_by_links(
         self, *, seed: int | None = None, threads: int | None = None, progress: Progress | None = None
     ) -> Run:
-        """Runs each link alone, on `threads` threads (default: one per core), and puts the results together. Raises ScenarioError for what
-        that cannot answer."""
+        """Runs each link alone, on `threads` threads (default: one per core), and combines the results. Raises ScenarioError for a
+        scenario that needs the whole network."""
     def start(self, *, seed: int | None = None) -> Simulation:
         """Builds the scenario's network, ready to run."""
 

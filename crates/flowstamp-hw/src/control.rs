@@ -46,8 +46,8 @@ fn view(now: Time, queue_bytes: u32) -> LinkView {
     LinkView { now, queue_bytes: queue_bytes.into(), queue_packets: 0 }
 }
 
-/// Sets the time to the next interrupt. There is no interrupt for a slot that is too long for the register: the caller uses
-/// a timer of its own.
+/// Sets the time to the next interrupt. A slot that is too long for the register has no interrupt: the caller uses a timer
+/// of its own.
 fn sleep(port: &mut impl Registers, wait: Time) {
     let micros = (wait.as_secs_f64() * 1e6).round().max(1.0) as u32;
     port.write(at::SLOT, if micros > u16::MAX.into() { 0 } else { micros });

@@ -15,13 +15,13 @@ use crate::stamp::{Stamp, StampLaw};
 use crate::units::Time;
 use crate::{AgreedTime, Open};
 
-/// `T` where the paths are unknown: that of the paper's simulations (section 5.1).
+/// Default of `T` if the paths are unknown: the value of the paper's simulations (section 5.1).
 pub const BASE_RTT: Time = Time::from_micros(13);
 
-/// `T` over the flows' mean RTT where the paths are known: "slightly greater" than the RTT (section 3.2).
+/// Default of `T` over the flows' mean RTT, if the paths are known: "slightly greater" than the RTT (section 3.2).
 pub const BASE_RTT_PER_RTT: f64 = 1.1;
 
-/// The header: the busiest link so far, and the slowest.
+/// HPCC's header: utilisation of the busiest link so far, and capacity of the slowest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Header {
     /// `U` of the busiest link; zero before the first router.

@@ -53,7 +53,7 @@ pub struct FlowView {
 pub struct PathView {
     /// Number of routers of any kind on the data path, which the time to live of returned packets shows.
     pub hops: u8,
-    /// The time that a full packet and its ack take while nothing waits; `None` if a delay varies.
+    /// RTT of a full packet and its ack on the idle path; `None` if a delay varies.
     pub rtt: Option<Time>,
     /// The rate of the slowest link of the data path; `None` if a rate varies.
     pub rate: Option<Rate>,
@@ -210,7 +210,7 @@ pub struct SenderTraits {
     pub handshake: bool,
     /// A flow turns into a TCP if a router on its path does not support the law's protocol.
     pub falls_back: bool,
-    /// The law hears of its path at the start of a flow ([`FlowChange::Path`]).
+    /// The law is told its path at the start of a flow ([`FlowChange::Path`]).
     pub knows_path: bool,
     /// Flows ask whether their receiver supports the law's header, and work without it if not.
     pub asks_receiver: bool,
@@ -433,7 +433,7 @@ pub trait SenderLaw: Sized {
     /// Creates the law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;
 
-    /// The congestion window in bytes, at least one packet. A law whose window is less returns one packet, and a
+    /// The congestion window in bytes, at least one packet. A law with a smaller window returns one packet, and a
     /// [pace](Self::pacing) below one packet per round trip.
     fn cwnd(&self) -> f64;
 

@@ -76,7 +76,7 @@ crate::params! {
 /// Base target over the RTT of the idle path (deviation 2).
 const TARGET_PER_RTT: f64 = 1.25;
 
-/// A pace at which packets leave at once: no packet takes a picosecond.
+/// A pace so high that packets leave at once: none takes a picosecond.
 const UNPACED: f64 = 1e6 * AS_MUCH_AS_THERE_IS;
 
 /// Addition to the target for a window of `cwnd` packets, where `range` is in seconds (section 3.5).
@@ -135,7 +135,7 @@ impl Sender {
         self.cwnd = next;
     }
 
-    /// Leaves `share` of the window, at most once per RTT.
+    /// Reduces the window to `share` of it, at most once per RTT.
     fn decrease(&mut self, now: Time, share: f64) {
         let since = self.last_decrease.map_or(f64::MAX, |last| now.saturating_sub(last).as_secs_f64());
         if since >= self.rtt {

@@ -143,7 +143,7 @@ impl Source {
         Ok(results.into())
     }
 
-    /// Runs each link of the scenario alone, and puts the results together.
+    /// Runs each link of the scenario alone, and combines the results.
     #[pyo3(signature = (*, seed=None, threads=None, progress=None))]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
     fn run_by_links(
@@ -153,7 +153,7 @@ impl Source {
         threads: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Run> {
-        // The estimate is that of a run of the whole network.
+        // There is no limit here, because memory is estimated for a run of the whole network.
         let source = Self { memory: None, ..self.clone() };
         let loaded = interruptible(py, move || Ok(source.load()?.0))?;
         let board = Board::new(1);

@@ -1,6 +1,6 @@
-//! Runs each link of a network alone, and puts the flows' times together from these runs.
+//! Runs each link of a network alone, and combines the results into flow completion times.
 //!
-//! The method is Parsimon's (Zhao et al., NSDI 2023): each directed link is simulated under the flows that cross it, with
+//! The method is Parsimon's (Zhao et al., NSDI 2023): each directed link is simulated with the flows that cross it, and with
 //! the delays of their paths. A flow's delays on its links are then combined. Links are independent jobs.
 //!
 //! ```text
@@ -9,10 +9,10 @@
 //!           +----------------------- acks: the delay of their path --------------------------------------------+
 //! ```
 //!
-//! A flow's completion time on a link exceeds the ideal time there by a delay `D`. In a part `q` of `D`, its packets
-//! wait at the link: the mean of all packets. In the rest, `s = D - q`, the sender is slow: its first windows, a low
-//! rate, a timeout. Waits add up along the path. Slowness does not, because the slowest link sets the sender's pace, and
-//! because each link sees the round trips that the law takes to start:
+//! A flow's completion time on a link exceeds the ideal time there by a delay `D`. One part of `D` is queueing, `q`: the
+//! mean time that the flow's packets wait at the link. The rest, `s = D - q`, is slowness of the sender: small first
+//! windows, a low rate, a timeout. Queueing adds up along the path. Slowness does not, because the slowest link sets the
+//! sender's pace, and because each link's run contains the round trips that the law takes to start:
 //!
 //! ```text
 //!   completion time = ideal time of the path + sum of q over its links + largest s of its links
@@ -27,7 +27,7 @@
 //! 3. Parsimon keeps the first links of the paths. Here the links just before the link are kept, too, because they let
 //!    only so many packets through at once. Both keep their queues and laws where flows share them. Waits there count
 //!    in those links' own runs only.
-//! 4. Acks cross no queue, as in the paper. They take capacity of links, which is reduced by their share.
+//! 4. Acks cross no queue, as in the paper. The capacity of each link is reduced by the share that acks take.
 
 mod combine;
 mod flows;
@@ -48,13 +48,13 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs each link of a scenario alone, on `threads` threads (by default one per core), and puts the flows' times
-/// together. `seed` replaces the scenario's. `tick` gets the progress and may stop the run.
+/// Runs each link of a scenario alone, on `threads` threads (by default one per core), and combines the flows'
+/// times. `seed` replaces the scenario's. `tick` gets the progress and may stop the run.
 ///
 /// Results do not depend on the number of threads. Series are empty.
 ///
 /// # Errors
-/// One line for the first thing that is wrong, or that runs of single links cannot answer. The inner error says that
+/// One line for the first thing that is wrong, or that needs a run of the whole network. The inner error says that
 /// `tick` stopped the run.
 pub fn run_by_links(
     loaded: &Loaded,
@@ -129,7 +129,7 @@ fn run_links(
     Ok(Ran { delays: delays.into_inner().unwrap_or_else(PoisonError::into_inner), links })
 }
 
-/// Puts the results of the whole network together.
+/// Combines the results of all links into those of the whole network.
 fn put_together(loaded: Loaded, network: Network, flows: Flows, ran: Ran) -> Results {
     let ends = (loaded.scenario.warmup, loaded.scenario.duration);
     let names: Vec<String> = network.links.iter().map(|plan| plan.name.clone()).collect();

@@ -35,7 +35,7 @@ pub struct Capture {
     most: u32,
     packet_bytes: u32,
     users: Vec<User>,
-    /// In place of packets, for each flow the number of its packets and the time that they waited.
+    /// If only waits are recorded: for each flow, the number of its packets and the time that they waited.
     waits: Option<Vec<(u32, Time)>>,
 }
 

@@ -14,7 +14,7 @@ use flowstamp_laws::units::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// The part of everything that has events.
+/// The division of a network: the part that handles each link, flow and event.
 #[derive(Clone, Debug)]
 pub struct Parts {
     /// The part of each link's begin, where its queue is.
@@ -118,7 +118,7 @@ fn refused<T>(message: String) -> Result<T, ScenarioError> {
     Err(ScenarioError::new("threads", message))
 }
 
-/// The first thing for which a network must run as a whole.
+/// Returns the first reason why a network must run as a whole.
 fn whole(network: &Network, scenario: &Scenario) -> Option<String> {
     let name = |group: u32| &network.groups[group as usize].name;
     if let Some(arrival) = network.arrivals.first() {
@@ -153,7 +153,7 @@ fn apart(spec: &FlowGroup, plan: &GroupPlan) -> bool {
         })
 }
 
-/// Begin and end of each link, joined where one part must have both.
+/// The begin and the end of each link. Those that must be in one part are joined.
 struct Places {
     parent: Vec<u32>,
 }

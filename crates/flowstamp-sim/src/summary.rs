@@ -155,7 +155,7 @@ pub fn of_link(mut run: Finished) -> (LinkSummary, DelayCurve, Vec<crate::result
     (links.swap_remove(0).1, curves.swap_remove(0), rows)
 }
 
-/// Puts summaries of single links, each by number and name, in the place of those of a network that carried nothing.
+/// Puts the summaries of single links into the results of a network. Each comes with the link's number and name.
 #[cfg(feature = "full")]
 pub fn put_links(results: &mut Results, links: Vec<(usize, String, LinkSummary, DelayCurve)>) {
     let total = &mut results.summary.total;

@@ -6,9 +6,9 @@ use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::{Refused, Time, rcp, vcp, xcp};
 use serde::Serialize;
 
-/// RTTs of this length or more do not count: MAX_ALLOWABLE_RTT_US of fs_rcp_packet.sv.
+/// The hardware ignores RTTs of this length or more: MAX_ALLOWABLE_RTT_US of fs_rcp_packet.sv.
 const RCP_MAX_RTT: Time = Time::from_secs(20);
-/// Longer RTTs count as this: MAX_RTT of fs_xcp.sv.
+/// The hardware reduces longer RTTs to this one: MAX_RTT of fs_xcp.sv.
 const XCP_MAX_RTT: Time = Time::from_secs(4);
 /// The longest `t_rho` that fits into the option (2^24 us), in whole seconds.
 const VCP_MAX_T_RHO: Time = Time::from_secs(16);

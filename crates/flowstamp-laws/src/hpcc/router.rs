@@ -64,10 +64,10 @@ pub struct Router {
     utilization: f64,
     /// When the last packet departed.
     last: Time,
-    /// Bytes that have arrived since, and those that the queue had then.
+    /// Bytes that have arrived since the last departure, and bytes that were in the queue at that time.
     arrived: f64,
     queue: f64,
-    /// Size of the packet that departed then.
+    /// Size of the packet that departed last.
     departed: f64,
 }
 
@@ -83,7 +83,7 @@ impl Router {
         let queue = link.queue_bytes as f64;
         let elapsed = link.now.saturating_sub(self.last).as_secs_f64();
         if elapsed > 0.0 {
-            // Bytes that began to leave since, less this packet, plus the one that left then.
+            // Bytes sent since the last departure: with the packet that departed then, without this one.
             let sent = self.queue + self.arrived - queue - size + self.departed;
             let sent = sent.clamp(0.0, self.capacity * elapsed); // deviation 4
             let tau = elapsed.min(self.base_rtt); // line 8
@@ -94,7 +94,7 @@ impl Router {
     }
 }
 
-/// The capacity with which the law divides.
+/// The capacity in bytes/s by which the law divides, never zero.
 fn divisor(capacity: Rate) -> f64 {
     capacity.bytes_per_sec().max(1.0)
 }
@@ -152,7 +152,7 @@ impl RouterLaw for Router {
         }
     }
 
-    /// `U` under the paper's other name, inflight bytes over `B T`: a link's `utilization` has no queue.
+    /// Reports `U` as inflight bytes over `B T`, the paper's other name: a link's `utilization` has no queue.
     fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
         report("inflight_share", self.utilization);
     }

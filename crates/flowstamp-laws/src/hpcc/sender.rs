@@ -1,7 +1,7 @@
 //! The HPCC sender: it scales its window so that the busiest link of its path is used to the share `eta`.
 //!
 //! Li et al. 2019, algorithm 1. `U` is the largest of the path ([`super::router`]), `W` the window and `W^c` its
-//! reference, which an ack of a packet sent after the last update replaces, once per round trip:
+//! reference. Once per round trip, the ack of a packet sent after the last update replaces `W^c`:
 //!
 //! ```text
 //!   U >= eta or incStage >= maxStage:   W = W^c / (U / eta) + W_AI;   once per RTT: W^c = W, incStage = 0
@@ -11,8 +11,8 @@
 //!   W_AI                                = B T (1 - eta) / N                               section 3.3
 //! ```
 //!
-//! `W^c` is what was in flight when the packets left that the acks answer. Dividing it, and not the window that the
-//! acks before have changed, each ack can react without reacting twice.
+//! `W^c` is the window of the round trip in which the acknowledged packets left. The law divides `W^c`, not the window
+//! that earlier acks have changed. Each ack can therefore react, and the sender does not react twice to one queue.
 //!
 //! Routers know of congestion by their queues, and the sender repairs losses with selective acks without reducing its
 //! window. The paper's fabric is lossless (section 4).
@@ -57,7 +57,7 @@ crate::params! {
     }
 }
 
-/// `W` and whether it was scaled (alg. 1 lines 11 to 20).
+/// Returns `W`, and whether `U` scaled it (alg. 1 lines 11 to 20).
 #[inline]
 #[must_use]
 pub fn window(reference: f64, utilization: f64, eta: f64, scales: bool, w_ai: f64) -> (f64, bool) {
@@ -86,7 +86,7 @@ pub struct Sender {
     /// `W^c`.
     reference: f64,
     stage: u32,
-    /// The reference is replaced when more packets than this are delivered; none before the first ack.
+    /// Delivered packets above which the reference is replaced; `None` before the first ack.
     round_end: Option<u32>,
 }
 

@@ -21,7 +21,7 @@
 //!
 //! In the basic form ([`Headers::Packets`]) the ingress puts the congestion header on each packet of the macro-flow, and
 //! the egress takes it off. Each header asks for its packet's share of the wish. Control packets count as packets of the
-//! macro-flow like all others. They bring the sum of the feedback back to the ingress, [`CONTROLS`] in a round trip.
+//! macro-flow like all others. In each round trip, [`CONTROLS`] of them return the sum of the feedback to the ingress.
 //!
 //! Deviations (paper says / we do / because):
 //! 1. `H_rtt` is the measured propagation delay / by default it is the control packets' smoothed round trip, which also

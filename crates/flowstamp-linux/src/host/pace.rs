@@ -29,10 +29,10 @@ const IDLE_PERIOD: Duration = Duration::from_millis(50);
 const IDLE_NS: u64 = 10_000_000_000;
 /// The rate of a class whose flow has no limit, in bytes/s.
 const UNLIMITED: f64 = 12.5e9;
-/// Looks at the map between two looks at the interfaces.
+/// Number of times that the daemon reads the map between two scans of the interfaces.
 const LOOKS: u32 = 200;
 
-/// Whether an interface needs classes. Refuses an interface whose root queueing discipline must not be replaced.
+/// Returns whether an interface needs classes. Refuses an interface whose root queueing discipline must not be replaced.
 fn needs_classes(socket: &Socket, interface: &Interface) -> Result<bool> {
     let (mut root, mut handle, mut has_fq) = (String::new(), 0, false);
     socket.qdiscs(interface.index, |qdisc| {
@@ -133,7 +133,7 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// Finds the interfaces of this namespace that have the programs. Gives those that need classes their root.
+    /// Finds the interfaces of this namespace that have the programs. Installs the root of the classes where it is needed.
     fn look_at_interfaces(&mut self) -> Result<()> {
         let namespace = place::namespace()?;
         let ours =

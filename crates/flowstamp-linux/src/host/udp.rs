@@ -165,7 +165,7 @@ impl Status {
     }
 }
 
-/// Returns the cookie of this network namespace, by which the programs name it.
+/// Returns the cookie by which the programs identify this network namespace.
 pub fn namespace_cookie() -> Result<u64> {
     const SO_NETNS_COOKIE: i32 = 71;
     let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;

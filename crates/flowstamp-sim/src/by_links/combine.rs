@@ -46,7 +46,7 @@ fn ps(seconds: f64) -> u64 {
 }
 
 impl Delays {
-    /// Flows of which nothing is known yet. `places` is the number of router links on each one's path.
+    /// Makes empty results of flows. `places` is the number of router links on each flow's path.
     pub fn new(places: impl Iterator<Item = usize>) -> Self {
         let (mut first, mut flows) = (0, Vec::new());
         for places in places {

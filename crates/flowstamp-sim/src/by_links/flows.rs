@@ -4,7 +4,7 @@ use crate::plan::{Comes, FlowRoutes, Network};
 use crate::scenario::Scenario;
 use flowstamp_laws::units::Time;
 
-/// A flow.
+/// A flow that was drawn before the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
     /// Index of the group.
@@ -15,11 +15,11 @@ pub struct Flow {
     pub law: u32,
     /// Routes.
     pub routes: FlowRoutes,
-    /// When it starts.
+    /// Start of the flow.
     pub start: Time,
     /// Size, bytes of payload.
     pub size: u64,
-    /// It starts during the run.
+    /// Whether the flow starts during the run.
     pub runs: bool,
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Rate of the links that carry packets to and from a single link: no packet waits for another there.
 const UNLIMITED: Rate = Rate::from_bps(1e15);
 
-/// Largest share of a link's capacity that acks may take away. Acks of flows that the link carries are never that many.
+/// Largest share of a link's capacity that acks may take away. Acks never need that much on a link that carries them.
 const MOST_FOR_ACKS: f64 = 0.9;
 
 /// A flow that crosses a link.

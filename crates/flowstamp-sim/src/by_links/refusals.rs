@@ -14,20 +14,28 @@ fn refused(key: impl Into<String>, message: &str) -> Result {
 /// Refuses keys of a scenario that runs of single links cannot answer.
 pub fn check_scenario(scenario: &Scenario) -> Result {
     let asked = [
-        ("capture", scenario.capture.is_some(), "records packets, whose paths by links are in pieces"),
-        ("probes.laws", scenario.probes.laws, "samples laws over time, of which by links has no series"),
-        ("probes.flows", scenario.probes.flows, "samples flows over time, of which by links has no series"),
-        ("outages", !scenario.outages.is_empty(), "change routes, which by links are fixed"),
+        (
+            "capture",
+            scenario.capture.is_some(),
+            "records packets along whole paths, and each link runs alone",
+        ),
+        (
+            "probes.laws",
+            scenario.probes.laws,
+            "samples laws over time, and runs of single links have no time series",
+        ),
+        (
+            "probes.flows",
+            scenario.probes.flows,
+            "samples flows over time, and runs of single links have no time series",
+        ),
+        ("outages", !scenario.outages.is_empty(), "change routes, and runs of single links need fixed ones"),
         (
             "routing.balance",
             scenario.routing.balance != Balance::Ecmp,
-            "spreads a flow's packets over several paths, and by links each flow has one",
+            "spreads a flow's packets over several paths, and runs of single links need one path",
         ),
-        (
-            "wireless",
-            !scenario.wireless.is_empty(),
-            "has cells, whose stations by links do not see each other",
-        ),
+        ("wireless", !scenario.wireless.is_empty(), "has cells, whose links cannot run alone"),
     ];
     for (key, is, why) in asked {
         if is {

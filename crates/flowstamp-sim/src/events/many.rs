@@ -25,7 +25,7 @@ const FIRST_POPS: u32 = 1 << 10;
 const FIRST_SHIFT: u32 = 14;
 /// Widest bucket: a time within a bucket has 32 bits.
 const MOST_SHIFT: u32 = 32;
-/// Parts of a bucket into which its events are put before they are sorted, as a power of two.
+/// Number of parts into which a bucket's events are put before they are sorted, as a power of two.
 const PARTS_LOG2: u32 = 5;
 const PARTS: usize = 1 << PARTS_LOG2;
 /// A bucket with more events than this is sorted in another way, because many of them may be of the same time.
@@ -41,7 +41,7 @@ struct Due {
     source: u32,
 }
 
-/// Some events of a bucket in a cache line, and the index of the bucket's next row. An event is one word: the time since
+/// A cache line with some events of a bucket, and the index of the bucket's next row. An event is one word: the time since
 /// the bucket's beginning, and the source.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -136,7 +136,7 @@ impl Many {
         self.push_row(slot, word);
     }
 
-    /// Puts a row with one event first into a bucket.
+    /// Puts a new row with one event at the head of a bucket.
     #[inline(never)] // so that most events are added without saving registers
     fn push_row(&mut self, slot: usize, word: u64) {
         let mut row = Row { events: [0; ROOM], len: 1, next: self.buckets[slot] };

@@ -1,4 +1,4 @@
-//! A look at the earliest event, which stays.
+//! Reads the time of the earliest event without removing it.
 
 use super::EventQueue;
 use flowstamp_laws::units::Time;

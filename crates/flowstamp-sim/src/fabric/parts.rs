@@ -52,7 +52,7 @@ impl Fabric {
         line.come_over(arrives, &packet);
     }
 
-    /// Takes over what part `number` of the network has done.
+    /// Takes over the state and the counts of part `number` of the network.
     pub fn take_over(&mut self, mut of: Self, number: usize, parts: &Parts) {
         for link in (0..self.links.len()).filter(|link| parts.of_queue(*link) == number) {
             std::mem::swap(&mut self.links[link], &mut of.links[link]);

@@ -14,7 +14,7 @@ impl Hosts {
         flow.started = true;
     }
 
-    /// Takes over what part `number` of the network has done.
+    /// Takes over the state and the counts of part `number` of the network.
     pub fn take_over(&mut self, mut of: Self, number: usize, parts: &Parts) {
         for (here, there) in self.groups.iter_mut().zip(&of.groups) {
             here.delivered_bytes += there.delivered_bytes;

@@ -47,7 +47,7 @@ impl Done {
 
 #[cfg(feature = "full")]
 impl Done {
-    /// These counts at `now`, if they grew evenly from `start` to `end`.
+    /// Returns the counts at `now`, as if they had grown evenly from `start` to `end`.
     pub fn by(self, start: Time, now: Time, end: Time) -> Self {
         let passed = now.min(end).saturating_sub(start).as_secs_f64();
         let part = passed / end.saturating_sub(start).as_secs_f64().max(f64::MIN_POSITIVE);
@@ -128,7 +128,7 @@ impl super::Hosts {
         (self.flows, self.records, self.outcomes) = (Vec::new(), records, outcomes);
     }
 
-    /// Counts active flows: at each time a flow of a group begins, or ends.
+    /// Counts the active flows of groups. At each of these times, a flow of a group begins or ends.
     fn count_active(&mut self, changes: &[(Time, bool, u32)]) {
         for (at, ends, group) in changes {
             let active = &mut self.groups[*group as usize].active;

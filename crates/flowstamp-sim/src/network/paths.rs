@@ -239,8 +239,8 @@ impl Core {
         Some(Reach { links: those(|mark| mark.reached), parallel: those(|mark| mark.parallel) })
     }
 
-    /// Marks the links on the paths that `search` found from these nodes. `seen` has for each node the last end of a
-    /// search that came by.
+    /// Marks the links on the paths that `search` found from these nodes. `seen` has, for each node,
+    /// the end of the last search that marked its links.
     fn mark(&self, search: &Shortest<'_>, from: &BTreeSet<usize>, seen: &mut [usize], marked: &mut [Mark]) {
         let mut ahead: Vec<usize> = from.iter().copied().collect();
         from.iter().for_each(|node| seen[*node] = search.to);

@@ -13,8 +13,8 @@ use flowstamp_laws::units::Time;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Maximum number of routes of a flow in one direction: the paths between two pods of a fat tree of k = 32. From a larger
-/// number as many are picked at random.
+/// Maximum number of routes of a flow in one direction: the paths between two pods of a fat tree of k = 32. If there
+/// are more, this many are picked at random.
 const MOST_ROUTES: usize = 256;
 
 /// The paths of a pair of nodes, there and back.

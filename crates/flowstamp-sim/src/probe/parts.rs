@@ -13,7 +13,7 @@ enum Whose {
 }
 
 impl Probe {
-    /// Lets the probe keep what the whole needs.
+    /// Lets the probe keep the samples from which the whole network's are computed.
     pub fn of_a_part(&mut self) {
         self.group_bytes = Some(Vec::new());
     }

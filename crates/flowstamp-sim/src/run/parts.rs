@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Looks at a barrier before a thread lets others have the core.
+/// Number of times that a thread reads a barrier before it yields the core.
 const SPINS: u32 = 1 << 12;
 
 /// A laid-out network that runs on several threads.
@@ -156,7 +156,7 @@ struct Part<'a> {
     number: usize,
     parts: &'a Parts,
     shared: &'a Shared,
-    /// Events that another part counts.
+    /// Number of events that another part counts.
     elsewhere: u64,
 }
 
@@ -219,7 +219,7 @@ impl Part<'_> {
         self.simulation.net.now = until;
     }
 
-    /// Sends the packets that reach other parts by `until`, and says when the part's next event is.
+    /// Sends the packets that reach other parts by `until`, and publishes the time of the part's next event.
     fn send_out(&mut self, window: u64, until: Time) {
         let net = &mut self.simulation.net;
         let mut next = net.events.next_time().unwrap_or(Time::MAX);

@@ -1,7 +1,7 @@
 //! Flow sizes of data centres, as mixtures of three lognormal distributions, cut at the largest size.
 //!
-//! The parameters are our own fits to published distributions: the largest difference of the two distribution functions
-//! was made small, with the mean held.
+//! The parameters are our own fits to published distributions. The fits keep the mean, and make the largest difference
+//! between the two distribution functions small.
 //!
 //! | name | fitted to | largest difference | mean |
 //! |---|---|---|---|
