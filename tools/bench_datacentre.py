@@ -142,7 +142,7 @@ def threads(program: Path, repetitions: int) -> str:
         most="\n".join(most),
         pause=f"{statistics.median(pauses) * 1e6:.1f}",
         windows=windows,
-        events=f"{round(summary['events'] / windows, -3):,}",
+        events=f"{round(summary['events'] / windows / 1000):,},000",
     )
 
 
