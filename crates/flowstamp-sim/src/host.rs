@@ -388,9 +388,6 @@ impl Hosts {
 
     /// Starts a flow that arrives during the run, and schedules the next arrival.
     pub fn flow_arrival(&mut self, net: &mut Fabric, number: u32) {
-        if !cfg!(feature = "full") {
-            return; // No flows arrive.
-        }
         let ArrivalPlan { group, routes: pairs, comes, start, stop } = &mut self.arrivals[number as usize];
         if net.now >= *stop {
             return;

@@ -10,6 +10,7 @@ mod datacentre;
 mod delays;
 mod edges;
 mod group_checks;
+mod group_keys;
 mod groups;
 mod incasts;
 mod lists;

@@ -383,6 +383,7 @@ impl Simulation {
             Class::Control => hosts.control_timer(net, number),
             Class::Pace => hosts.pace_timer(net, number),
             Class::Application => hosts.application_timer(net, number),
+            Class::FlowArrival if cfg!(not(feature = "full")) => {}
             Class::FlowArrival => hosts.flow_arrival(net, number),
             Class::Probe => {
                 net.settle();

@@ -1,6 +1,6 @@
 //! Incasts of a given size: a list of flows that is drawn instead of read.
 
-use super::group_checks::{check_transfers, refuse_keys};
+use super::group_keys::{check_transfers, refuse_keys};
 use super::paths::Core;
 use super::{Builder, MOST_FLOWS, Result, error};
 use crate::flow_list::{FlowList, Listed, Pair};

@@ -1,6 +1,6 @@
 //! Lists of flows in files: their paths, and the maximum number of concurrent flows.
 
-use super::group_checks::{check_transfers, refuse_keys};
+use super::group_keys::{check_transfers, refuse_keys};
 use super::paths::{Core, Hashed, Ways};
 use super::{Builder, Result, error, of_full};
 use crate::ScenarioError;

@@ -1,6 +1,6 @@
 //! Traffic patterns: the pairs of hosts between which flows go.
 
-use super::group_checks::refuse_keys;
+use super::group_keys::refuse_keys;
 use super::paths::{Core, Way};
 use super::{Builder, MOST_FLOWS, Result, error, of_full};
 use crate::ScenarioError;
