@@ -59,5 +59,5 @@ bool fs_fuzz_find(const __u8 *frame, __u32 len, __u32 linear, __u32 link_bytes, 
 		.protocol = protocol,
 	};
 
-	return fs_find(&skb, link_bytes, exid, found);
+	return fs_find(&skb, link_bytes, exid, FS_PROTO_TCP, found);
 }

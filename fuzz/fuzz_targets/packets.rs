@@ -18,6 +18,7 @@ struct Found {
     tcp: u32,
     option: u32,
     version: u8,
+    shim: u8,
     ack: u8,
 }
 

@@ -12,6 +12,7 @@
 //! - [`rcp`]: codec of RCP's header, 12 bytes;
 //! - [`pcp`]: codec of PCP's header, 16 bytes;
 //! - [`mod@option`]: codec of the TCP option in which real hosts carry XCP and RCP;
+//! - [`scone`]: codec of SCONE packets, throughput advice in QUIC datagrams;
 //! - [`mod@codec`]: maps a header of the registry to its codec, and a stamp to that header's fields;
 //! - [`mod@field`]: shared parts of the codecs;
 //! - [`frame`]: builds a packet's headers, checksums included, without allocation;
@@ -51,6 +52,7 @@ pub mod pcp;
 pub mod radio;
 #[cfg(feature = "frames")]
 pub mod rcp;
+pub mod scone;
 #[cfg(feature = "frames")]
 pub mod vcp;
 #[cfg(feature = "frames")]
@@ -58,9 +60,12 @@ pub mod xcp;
 
 /// Source of the Wireshark Lua dissector, for Wireshark and tshark 4.0 and later. It decodes the headers of the simulator's captures,
 /// as `xcp.*` on IP protocol 253, `rcp.*` on 254 and `precise.*` on 251 (PCP; Wireshark already has another protocol named pcp). It
-/// decodes the TCP option of real hosts as `flowstamp.*`.
+/// decodes the TCP option of real hosts as `flowstamp.*`, and SCONE packets as `scone.*`.
 ///
 /// Write it to a file and pass `-X lua_script:FILE`, or put it in the personal Lua plug-in folder
 /// (Help > About Wireshark > Folders).
-pub const DISSECTOR: &str =
-    concat!(include_str!("../dissector/headers.lua"), include_str!("../dissector/option.lua"));
+pub const DISSECTOR: &str = concat!(
+    include_str!("../dissector/headers.lua"),
+    include_str!("../dissector/option.lua"),
+    include_str!("../dissector/scone.lua")
+);

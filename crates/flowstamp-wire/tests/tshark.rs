@@ -12,10 +12,11 @@
 
 mod skip;
 
-use etherparse::{Ipv4Header, Ipv6Header, TcpHeader};
+use etherparse::{Ipv4Header, Ipv6Header, TcpHeader, UdpHeader};
 use flowstamp_wire::frame::{self, Ecn, Flags, FrameSpec};
 use flowstamp_wire::pcp;
 use flowstamp_wire::rcp::{self, BytesPerMilli, Millis16};
+use flowstamp_wire::scone::{self, Signal};
 use flowstamp_wire::xcp::{self, Header, Seconds28};
 use flowstamp_wire::{DISSECTOR, pcapng};
 use std::path::{Path, PathBuf};
@@ -373,6 +374,73 @@ VCP|8||||||||3|5|6|7|1
 |||||||||||||1
 ";
 
+/// A UDP datagram with this payload, its checksum included.
+fn with_payload(payload: &[u8]) -> Packet {
+    let spec = FrameSpec { udp: true, ip_len: 28 + payload.len() as u16, ..spec(None) };
+    let mut packet = Packet::new(0, &spec);
+    let (ip, _) = Ipv4Header::from_slice(&packet.bytes[frame::ETHERNET_LEN..]).unwrap();
+    let udp = UdpHeader::with_ipv4_checksum(spec.src_port, spec.dst_port, &ip, payload).unwrap();
+    packet.bytes = [&packet.bytes[..IP_TOTAL_LEN + 18], &udp.to_bytes(), payload].concat();
+    packet
+}
+
+/// No advice, advice from [`scone::lower_in_udp`], a packet alone, and datagrams that are not SCONE; one per line of [`SCONE_EXPECTED`].
+fn scone_packets() -> Vec<Packet> {
+    let advice = |bits_per_sec| Signal::at_most(bits_per_sec).unwrap();
+    let head = |signal| {
+        let mut bytes = [0; 14];
+        let packet = scone::Packet { signal, dcid: &[1, 2, 3, 4], scid: &[5, 6, 7] };
+        assert_eq!(packet.emit(&mut bytes), Ok(14));
+        bytes.to_vec()
+    };
+    // A packet of QUIC version 1, its type "handshake", that nobody can decrypt.
+    let quic = [0xe0, 0, 0, 0, 1, 4, 1, 2, 3, 4, 3, 5, 6, 7, 0x14].into_iter().chain([0x55; 20]);
+    let whole = |signal| head(signal).into_iter().chain(quic.clone()).collect::<Vec<u8>>();
+    let mut lowered = with_payload(&whole(Signal::UNKNOWN));
+    let now = scone::lower_in_udp(&mut lowered.bytes[frame::ETHERNET_LEN + 20..], advice(5_000_000));
+    assert_eq!(now, scone::Lowered::From(Signal::UNKNOWN));
+    let mut initial = [0xc0, 0, 0, 0, 1, 0, 0].to_vec();
+    initial.resize(1198, 0);
+    initial.extend(scone::INDICATION);
+    let mut short = whole(Signal::UNKNOWN);
+    short[0] = 0x7f;
+    let mut cut = head(Signal::UNKNOWN);
+    cut.truncate(13);
+    vec![
+        with_payload(&whole(Signal::UNKNOWN)),
+        lowered,
+        with_payload(&whole(Signal::MAX)),
+        with_payload(&head(Signal::MIN)),
+        with_payload(&initial),
+        with_payload(&short),
+        with_payload(&cut),
+    ]
+}
+
+const SCONE_FIELDS: [&str; 10] = [
+    "frame.number",
+    "scone.signal",
+    "scone.rate",
+    "scone.version",
+    "scone.dcid",
+    "scone.scid",
+    "quic.version",
+    "scone.indication",
+    "udp.checksum.status",
+    "scone.alone",
+];
+
+/// [`SCONE_FIELDS`] of [`scone_packets`].
+const SCONE_EXPECTED: &str = "\
+1|127||0xef7dc0fd|01020304|050607|0x00000001||1|
+2|33|4466835.92150963|0xef7dc0fd|01020304|050607|0x00000001||1|
+3|126|199526231496.888|0x6f7dc0fd|01020304|050607|0x00000001||1|
+4|0|100000|0x6f7dc0fd|01020304|050607|||1|1
+5|||||||0xc813|1|
+6||||||||1|
+7||||||||1|
+";
+
 /// The program, or `None` (said on standard error) where it is not installed.
 fn tshark() -> Option<Command> {
     let found = Command::new("tshark").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -411,6 +479,7 @@ fn dissect(mut tshark: Command, dir: &Path, args: &[&str]) -> String {
         .args(["-X", "lua_script:flowstamp.lua", "-r", "run.pcapng", "-n"])
         .args(["-o", "tcp.relative_sequence_numbers:FALSE", "-o", "tcp.analyze_sequence_numbers:FALSE"])
         .args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"])
+        .args(["-o", "udp.check_checksum:TRUE"])
         .args(args)
         .output()
         .unwrap();
@@ -460,6 +529,16 @@ fn the_tcp_option_of_linux() {
     args.extend(OPTION_FIELDS.iter().flat_map(|field| ["-e", *field]));
     let output = dissect(tshark, &prepare("option", &option_packets()), &args);
     assert_eq!(output, OPTION_EXPECTED, "fields: {OPTION_FIELDS:?}");
+}
+
+#[test]
+#[ignore = "long: needs tshark"]
+fn advice_in_quic_datagrams() {
+    let Some(tshark) = tshark() else { return };
+    let mut args = vec!["-T", "fields", "-E", "separator=|"];
+    args.extend(SCONE_FIELDS.iter().flat_map(|field| ["-e", *field]));
+    let output = dissect(tshark, &prepare("scone", &scone_packets()), &args);
+    assert_eq!(output, SCONE_EXPECTED, "fields: {SCONE_FIELDS:?}");
 }
 
 #[test]
