@@ -151,7 +151,7 @@ def _network(resolved: Mapping[str, Any]) -> Network:
     elif "leaf_spine" in resolved:
         _leaf_spine(network, resolved["leaf_spine"])
     elif "fat_tree" in resolved:
-        _fat_tree(network, resolved["fat_tree"]["k"])
+        _fat_tree(network, resolved["fat_tree"])
     else:
         _graph(network, resolved)
     return network
@@ -177,9 +177,11 @@ def _leaf_spine(network: Network, of: Mapping[str, Any]) -> None:
         network.links |= {(f"h{n}", f"leaf{leaf}"): "" for n in range(leaf * hosts, (leaf + 1) * hosts)}
 
 
-def _fat_tree(network: Network, k: int) -> None:
+def _fat_tree(network: Network, of: Mapping[str, Any]) -> None:
+    k = of["k"]
     half = k // 2
-    hosts = k * half * half
+    at_edge = round((of.get("oversubscription") or 1) * half)
+    hosts = k * half * at_edge
     network.row([f"core{n}" for n in range(half * half)], 3.0, 4.0)
     for stage, y in (("agg", 2.0), ("edge", 1.0)):
         network.row([f"pod{pod}-{stage}{n}" for pod in range(k) for n in range(half)], y, 4.0)
@@ -191,7 +193,7 @@ def _fat_tree(network: Network, k: int) -> None:
     if len(network.at) + hosts <= MOST_NODES:
         network.row([f"h{n}" for n in range(hosts)], 0.0, 4.0)
         edges = [f"pod{pod}-edge{n}" for pod in range(k) for n in range(half)]
-        network.links |= {(f"h{n}", edges[n // half]): "" for n in range(hosts)}
+        network.links |= {(f"h{n}", edges[n // at_edge]): "" for n in range(hosts)}
 
 
 def _graph(network: Network, resolved: Mapping[str, Any]) -> None:

@@ -360,6 +360,8 @@ def leaf_spine(leaves: int, spines: int, hosts: int, **given: Unpack[keys.LeafSp
 def fat_tree(k: int, **given: Unpack[keys.FatTree]) -> Scenario:
     """Returns a fat tree of `k`-port switches with `k**3 / 4` hosts `h0`, ... and identical links.
 
+    With `oversubscription` it has that many times as many hosts.
+
     Args:
         k: number of ports of each switch, even.
     """

@@ -153,6 +153,9 @@ pub struct LeafSpine {
     pub rate: Rate,
     /// Capacity of each link between leaf and spine, both ways. Default: as `rate`.
     pub spine_rate: Option<Rate>,
+    /// Capacity of a leaf's hosts over that of its links to spines, 1 to 1000: with 4, all hosts of a leaf together
+    /// get a quarter of their capacity to other leaves. It sets `spine_rate`.
+    pub oversubscription: Option<f64>,
     /// One-way propagation delay of each host's link.
     pub delay: Time,
     /// One-way propagation delay of each link between leaf and spine. Default: as `delay`.
@@ -189,6 +192,9 @@ pub struct LeafSpine {
 pub struct FatTree {
     /// Number of ports of each switch, which must be even.
     pub k: u32,
+    /// Capacity of an edge switch's hosts over that of its links to aggregation switches, 1 to 1000. It sets the number
+    /// of hosts of each edge switch, `oversubscription * k/2`, which must be whole. Default: 1.
+    pub oversubscription: Option<f64>,
     /// Capacity of each link, both ways.
     pub rate: Rate,
     /// One-way propagation delay of each link.

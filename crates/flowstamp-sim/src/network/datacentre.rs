@@ -1,7 +1,8 @@
 //! Data-centre networks, expanded into graphs.
 
 use super::{Builder, Result, error, of_full};
-use crate::scenario::{Buffer, FatTree, Graph, LeafSpine, Link, LinkRate};
+use crate::ScenarioError;
+use crate::scenario::{Buffer, FatTree, Graph, LeafSpine, Link, LinkRate, check_rate};
 use flowstamp_laws::units::{Rate, Time};
 
 /// Ports per switch of the largest fat tree, which has 8192 hosts.
@@ -74,7 +75,7 @@ fn leaf_spine(of: &LeafSpine) -> Result<Laid> {
         return error("leaf_spine", format!("has {links} links; it may have {MOST_LINKS}"));
     }
     let kind = Links { plain: plain!(of), host_buffer: of.host_buffer };
-    let spine_rate = of.spine_rate.unwrap_or(of.rate);
+    let spine_rate = spine_rate(of)?;
     let spine_delay = of.spine_delay.unwrap_or(of.delay);
     let mut links = Vec::new();
     let hosts: Vec<String> = (0..of.leaves * of.hosts).map(|host| format!("h{host}")).collect();
@@ -88,6 +89,58 @@ fn leaf_spine(of: &LeafSpine) -> Result<Laid> {
     Ok(Laid { graph: Graph { links, rtt: of.rtt, ..Graph::default() }, of: Some("leaf_spine"), hosts })
 }
 
+/// The largest oversubscription.
+const MOST_OVERSUBSCRIBED: f64 = 1000.0;
+
+fn check_oversubscription(key: &str, ratio: f64) -> Result<()> {
+    if (1.0..=MOST_OVERSUBSCRIBED).contains(&ratio) {
+        return Ok(());
+    }
+    error(key, format!("is {ratio}; it must be 1 to {MOST_OVERSUBSCRIBED}, such as 4 for 4:1"))
+}
+
+/// Capacity of each link between leaf and spine.
+fn spine_rate(of: &LeafSpine) -> Result<Rate> {
+    const KEY: &str = "leaf_spine.oversubscription";
+    let Some(ratio) = of.oversubscription else { return Ok(of.spine_rate.unwrap_or(of.rate)) };
+    check_oversubscription(KEY, ratio)?;
+    if of.spine_rate.is_some() {
+        return error(KEY, "sets spine_rate, which is given too; leave out one of them");
+    }
+    let rate = Rate::from_bps(of.rate.bps() * f64::from(of.hosts) / (f64::from(of.spines) * ratio));
+    check_rate(KEY, rate).map(|()| rate).map_err(|_| {
+        ScenarioError::new(
+            KEY,
+            format!("is {ratio}, and gives links of spines {rate}, which no link can have"),
+        )
+    })
+}
+
+/// Number of hosts of each edge switch of a fat tree.
+fn edge_hosts(of: &FatTree) -> Result<u32> {
+    const KEY: &str = "fat_tree.oversubscription";
+    let half = of.k / 2;
+    let ratio = of.oversubscription.unwrap_or(1.0);
+    check_oversubscription(KEY, ratio)?;
+    let hosts = ratio * f64::from(half);
+    if hosts.fract() != 0.0 {
+        let (below, above) = (hosts.floor() / f64::from(half), hosts.ceil() / f64::from(half));
+        let message = format!(
+            "is {ratio}, and would give an edge switch of k = {} {hosts} hosts; give {below} or {above} for a whole number",
+            of.k
+        );
+        return error(KEY, message);
+    }
+    let links = u64::from(of.k * half) * u64::from(hosts as u32 + of.k);
+    if links > MOST_LINKS {
+        return error(
+            KEY,
+            format!("is {ratio}, and gives {links} links; a topology has at most {MOST_LINKS}"),
+        );
+    }
+    Ok(hosts as u32)
+}
+
 fn fat_tree(of: &FatTree) -> Result<Laid> {
     of_full("fat_tree", "networks of data centres")?;
     let k = of.k;
@@ -97,9 +150,10 @@ fn fat_tree(of: &FatTree) -> Result<Laid> {
     let kind = Links { plain: plain!(of), host_buffer: of.host_buffer };
     let half = k / 2;
     let mut links = Vec::new();
-    let hosts: Vec<String> = (0..k * half * half).map(|host| format!("h{host}")).collect();
+    let at_edge = edge_hosts(of)?;
+    let hosts: Vec<String> = (0..k * half * at_edge).map(|host| format!("h{host}")).collect();
     for (host, number) in hosts.iter().zip(0..) {
-        let (pod, edge) = (number / (half * half), number / half % half);
+        let (pod, edge) = (number / (half * at_edge), number / at_edge % half);
         links.extend(kind.of_host(host, &format!("pod{pod}-edge{edge}"), of.rate, of.delay));
     }
     let link = |from: String, to: String| kind.link(&from, &to, of.rate, of.delay);

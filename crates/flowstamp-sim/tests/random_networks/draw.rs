@@ -356,6 +356,7 @@ impl Network<'_> {
             done.push("spine_delay");
             ("leaf_spine", "LeafSpine", hosts / counts[0] * counts[0])
         };
+        done.push("oversubscription");
         self.nodes = (0..hosts.max(2)).map(|i| format!("h{i}")).collect();
         // As of a graph, a router is on each link, and flows have no hosts of their own.
         self.links = vec!["h0->leaf0".to_owned()];
