@@ -12,7 +12,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build help linux release demo system test test-long test-all test-rust test-python test-linux bless compile-tests wasm web web-test hardware lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
+.PHONY: build help linux quic release demo system test test-long test-all test-rust test-python test-linux bless compile-tests wasm web web-test hardware lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1 \2/p' Makefile | while read -r make target what; do printf '%s %-12s # %s\n' "$$make" "$$target" "$$what"; done
@@ -47,6 +47,11 @@ $(VENV)/.zig: $(VENV)/.created
 linux: $(VENV)/.created $(BPF_COMPILER) ## the program .venv/bin/flowstamp-linux
 	$(CARGO) build --locked --release --package flowstamp-linux --target-dir $(CURDIR)/target
 	install -m 755 target/release/flowstamp-linux $(BIN)/flowstamp-linux
+
+# QUIC hosts, flowstamp-quic. ring needs a C compiler. Everything else is Rust.
+quic: $(VENV)/.created ## the program .venv/bin/flowstamp-quic
+	$(CARGO) build --locked --release --package flowstamp-quic --target-dir $(CURDIR)/target
+	install -m 755 target/release/flowstamp-quic $(BIN)/flowstamp-quic
 
 # Into dist/: a wheel for any Linux with glibc 2.17 (zig links it), what it is built from, and a Debian package.
 # ZIG= builds the wheel for this machine's glibc, as on systems without zig.

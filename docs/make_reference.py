@@ -226,11 +226,13 @@ def command_page() -> str:
 
 
 def _said(name: str) -> str:
-    """The help of a command; those of the program for Linux have a page that the program's own tests make."""
+    """The help of a command; those of the programs for Linux and for QUIC have pages of their own."""
     from flowstamp.linux import COMMANDS
 
     if name in COMMANDS:
         return f"For Linux: [its own page](linux.md#flowstamp-{name}).\n"
+    if name == "quic":
+        return "For QUIC: [its own page](../quic.md).\n"
     return f"```text\n{_help(name)}```\n"
 
 

@@ -6,6 +6,6 @@ set -euo pipefail
 . tools/can.sh
 command=$1
 shift
-if can_linux; then set -- --workspace "$@"; fi
+if can_linux; then set -- --workspace "$@"; else set -- --workspace --exclude flowstamp-linux "$@"; fi
 set -x
 exec "$cargo" "$command" --locked --all-features "$@"

@@ -60,7 +60,7 @@
 
 pub mod count;
 mod params;
-mod rates;
+pub mod rates;
 pub mod receiver;
 mod recovery;
 pub mod rto;

@@ -48,7 +48,7 @@ LINUX = ("host", "router", "lab")
 COMMANDS = (
     *("run", "compare", "sweep", "figure", "demo", "examples", "stability", "doctor", "web"),
     *LINUX,
-    *("schema", "dissector"),
+    *("quic", "schema", "dissector"),
 )
 
 

@@ -59,7 +59,7 @@ struct Sent {
 
 /// Records of all packets in flight.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rates {
+pub struct Rates {
     /// Sequence number of the first record.
     first: u32,
     records: VecDeque<Sent>,
@@ -82,7 +82,7 @@ pub(super) struct Rates {
 
 impl Rates {
     /// Records that packet `seq` leaves while `delivered` packets are delivered and `flight` are in flight.
-    pub(super) fn sent(&mut self, now: Time, seq: u32, delivered: u32, flight: u32) {
+    pub fn sent(&mut self, now: Time, seq: u32, delivered: u32, flight: u32) {
         if flight == 0 {
             self.first_sent = now;
             self.delivered_at = now;
@@ -115,17 +115,17 @@ impl Rates {
     }
 
     /// Notes that the window, not the pace or the application, limits the sender.
-    pub(super) const fn limited_by_window(&mut self, delivered: u32) {
+    pub const fn limited_by_window(&mut self, delivered: u32) {
         self.full_at = Some(delivered);
     }
 
     /// Notes that the application has nothing to send although the window is open.
-    pub(super) fn limited_by_application(&mut self, delivered: u32, flight: u32) {
+    pub fn limited_by_application(&mut self, delivered: u32, flight: u32) {
         self.app_limited = (delivered + flight).max(1);
     }
 
     /// Marks packets from `from` up to `to` lost: all of them, or those sent once. With `fresh` a repair begins.
-    pub(super) fn lose(
+    pub fn lose(
         &mut self,
         (from, to): (u32, u32),
         (all, mut fresh): (bool, bool),
@@ -150,7 +150,7 @@ impl Rates {
     }
 
     /// Whether the current repair was spurious: all the original packets have now arrived.
-    pub(super) fn repair_was_vain(&mut self) -> bool {
+    pub fn repair_was_vain(&mut self) -> bool {
         let vain = self.doubted > 0 && self.refuted >= self.doubted;
         if vain {
             (self.doubted, self.refuted) = (0, 0);
@@ -159,7 +159,7 @@ impl Rates {
     }
 
     /// Marks packets from `from` up to `to` as arrived. `echoed` is the departure time that the ack echoes.
-    pub(super) fn arrived(&mut self, from: u32, to: u32, echoed: Time) {
+    pub fn arrived(&mut self, from: u32, to: u32, echoed: Time) {
         for seq in from.max(self.first)..to {
             let Some(record) = self.records.get_mut((seq - self.first) as usize) else { break };
             if !record.arrived {
@@ -173,14 +173,14 @@ impl Rates {
     }
 
     /// Drops the records below `una`.
-    pub(super) fn forget(&mut self, una: u32) {
+    pub fn forget(&mut self, una: u32) {
         let gone = (una.saturating_sub(self.first) as usize).min(self.records.len());
         self.records.drain(..gone);
         self.first += gone as u32;
     }
 
     /// Returns the sample of the current ack, after which `delivered` packets are delivered.
-    pub(super) fn sample(&mut self, now: Time, delivered: u32, min_rtt: Time) -> Option<RateSample> {
+    pub fn sample(&mut self, now: Time, delivered: u32, min_rtt: Time) -> Option<RateSample> {
         let newest = self.newest.take()?;
         if delivered > self.app_limited {
             self.app_limited = 0;

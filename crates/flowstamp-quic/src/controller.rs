@@ -1,0 +1,140 @@
+//! A law of the simulator as a congestion controller of quinn.
+
+use crate::sender::{INITIAL_WINDOW, Sender};
+use flowstamp_laws::registry::{Header, SenderSpec};
+use flowstamp_laws::sender::SenderLaw;
+use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// One connection's sender. Its congestion controller, its socket and its application share it.
+#[derive(Debug)]
+pub struct Flow {
+    sender: Mutex<Sender>,
+}
+
+impl Flow {
+    /// Creates the sender of a connection whose datagrams have at most `mtu` bytes above UDP.
+    #[must_use]
+    pub fn new(spec: &SenderSpec, mtu: u16) -> Arc<Self> {
+        Arc::new(Self { sender: Mutex::new(Sender::new(spec, Instant::now(), mtu)) })
+    }
+
+    /// The sender. A panic elsewhere leaves it usable.
+    pub fn lock(&self) -> MutexGuard<'_, Sender> {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Builds the controller of the one connection that has this flow.
+#[derive(Debug)]
+pub struct Factory(pub Arc<Flow>);
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, _: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        self.0.lock().set_mtu(current_mtu);
+        Box::new(LawController { flow: Arc::clone(&self.0) })
+    }
+}
+
+/// The congestion controller of one connection.
+#[derive(Debug)]
+pub struct LawController {
+    flow: Arc<Flow>,
+}
+
+impl Controller for LawController {
+    fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
+        self.flow.lock().on_sent(now, bytes, last_packet_number);
+    }
+
+    fn on_ack(
+        &mut self,
+        _: Instant,
+        sent: Instant,
+        bytes: u64,
+        app_limited: bool,
+        _: &quinn_proto::RttEstimator,
+    ) {
+        self.flow.lock().on_ack(sent, bytes, app_limited);
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, largest: Option<u64>) {
+        self.flow.lock().on_end_acks(now, in_flight, app_limited, largest);
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, persistent: bool, lost_bytes: u64) {
+        self.flow.lock().on_congestion_event(now, sent, persistent, lost_bytes);
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.flow.lock().set_mtu(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.flow.lock().window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut sender = self.flow.lock();
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = sender.window();
+        metrics.pacing_rate = sender.pace().map(|rate| rate.bps() as u64);
+        metrics
+    }
+
+    /// Returns a copy with a state of its own. quinn copies a controller for a new path, which servers here refuse, and
+    /// for a look at its state.
+    fn clone_box(&self) -> Box<dyn Controller> {
+        let sender = self.flow.lock().clone();
+        Box::new(Self { flow: Arc::new(Flow { sender: Mutex::new(sender) }) })
+    }
+
+    fn initial_window(&self) -> u64 {
+        let sender = self.flow.lock();
+        (INITIAL_WINDOW * f64::from(sender.packet_bytes())) as u64
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// Reads a law's name, or a TOML or JSON table with `law` and its parameters.
+///
+/// # Errors
+///
+/// One line that says why QUIC cannot carry the law, and which it can.
+pub fn law(text: &str) -> Result<SenderSpec, String> {
+    let spec: SenderSpec = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|error| format!("--law: {error}"))?
+    } else {
+        let value = serde_json::Value::String(text.to_owned());
+        serde_json::from_value(value).map_err(|error| format!("--law: {error}"))?
+    };
+    spec.check().map_err(|(name, why)| format!("--law: {name} {why}"))?;
+    if carried(&spec) {
+        Ok(spec)
+    } else {
+        Err(format!("--law: QUIC does not carry {}; use one of {}", spec.name(), names().join(", ")))
+    }
+}
+
+/// Whether QUIC carries a law: those without a header.
+#[must_use]
+pub fn carried(spec: &SenderSpec) -> bool {
+    spec.traits().stands_alone() && spec.header() == Header::Plain
+}
+
+/// Names of all laws that QUIC carries.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    SenderSpec::all().iter().filter(|spec| carried(spec)).map(SenderSpec::name).collect()
+}
+
+/// The window of a sender in packets, as its law has it.
+#[must_use]
+pub fn packets(sender: &Sender) -> f64 {
+    sender.law().cwnd() / f64::from(sender.packet_bytes())
+}

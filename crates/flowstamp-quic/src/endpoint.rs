@@ -1,0 +1,162 @@
+//! Endpoints: quinn with one flow per connection.
+
+use crate::controller::{Factory, Flow};
+use crate::socket::LawSocket;
+use crate::tls::{self, Trust};
+use flowstamp_laws::registry::SenderSpec;
+use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime};
+use quinn::{TransportConfig, VarInt};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+/// Least and largest size of datagrams above UDP, bytes. QUIC needs 1200 (RFC 9000 section 14). With a stamp packet and
+/// headers the largest fits Ethernet.
+pub const MTU: std::ops::RangeInclusive<u16> = 1200..=1420;
+
+/// Flow control lets so much be on its way, bytes: 64 MB are 5 s at 100 Mb/s.
+const RECEIVE_WINDOW: u32 = 64 << 20;
+/// Bytes that an application may have written before they are acknowledged.
+const SEND_WINDOW: u64 = 16 << 20;
+
+/// quinn's settings for a connection of this flow. The size of datagrams stays as it is, because laws count packets.
+fn transport(flow: &Arc<Flow>, mtu: u16) -> TransportConfig {
+    let mut config = TransportConfig::default();
+    config
+        .congestion_controller_factory(Arc::new(Factory(Arc::clone(flow))))
+        .enable_segmentation_offload(false)
+        .initial_mtu(mtu)
+        .min_mtu(mtu)
+        .mtu_discovery_config(None)
+        .receive_window(VarInt::from_u32(RECEIVE_WINDOW))
+        .stream_receive_window(VarInt::from_u32(RECEIVE_WINDOW))
+        .send_window(SEND_WINDOW);
+    config
+}
+
+/// A server, whose connections start with one law.
+#[derive(Debug)]
+pub struct Server {
+    endpoint: Endpoint,
+    socket: Arc<LawSocket>,
+    tls: ServerConfig,
+    fingerprint: String,
+    mtu: u16,
+}
+
+impl Server {
+    /// Listens on `address`. Call it within tokio's runtime.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, or the system lacks something.
+    pub fn bind(address: SocketAddr, mtu: u16) -> anyhow::Result<Self> {
+        let (tls, fingerprint) = tls::server()?;
+        let tls = ServerConfig::with_crypto(Arc::new(tls));
+        let socket = LawSocket::new(UdpSocket::bind(address)?)?;
+        let own = Arc::clone(&socket);
+        let endpoint = Endpoint::new_with_abstract_socket(
+            EndpointConfig::default(),
+            Some(tls.clone()),
+            own,
+            Arc::new(TokioRuntime),
+        )?;
+        Ok(Self { endpoint, socket, tls, fingerprint, mtu })
+    }
+
+    /// SHA-256 of the server's certificate.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// The server's address.
+    ///
+    /// # Errors
+    ///
+    /// The system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.endpoint.local_addr()
+    }
+
+    /// The next connection attempt; `None` after the end.
+    pub async fn incoming(&self) -> Option<Incoming> {
+        self.endpoint.accept().await
+    }
+
+    /// Accepts a connection, whose flow starts with this law. A connection stays on its path.
+    ///
+    /// # Errors
+    ///
+    /// The handshake fails.
+    pub async fn accept(
+        &self,
+        incoming: Incoming,
+        law: &SenderSpec,
+    ) -> anyhow::Result<(Connection, Arc<Flow>)> {
+        let flow = Flow::new(law, self.mtu);
+        let peer = incoming.remote_address();
+        let mut config = self.tls.clone();
+        config.transport_config(Arc::new(transport(&flow, self.mtu))).migration(false);
+        self.socket.add(peer, Arc::clone(&flow));
+        let accepted = async { anyhow::Ok(incoming.accept_with(Arc::new(config))?.await?) }.await;
+        match accepted {
+            Ok(connection) => Ok((connection, flow)),
+            Err(error) => {
+                self.socket.remove(peer, &flow);
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets a connection's flow after its end.
+    pub fn forget(&self, peer: SocketAddr, flow: &Arc<Flow>) {
+        self.socket.remove(peer, flow);
+    }
+}
+
+/// A client's endpoint, which has one connection.
+#[derive(Debug)]
+pub struct Client {
+    /// The connection.
+    pub connection: Connection,
+    /// Its flow.
+    pub flow: Arc<Flow>,
+    endpoint: Endpoint,
+}
+
+impl Client {
+    /// Connects to `server`. Call it within tokio's runtime.
+    ///
+    /// # Errors
+    ///
+    /// The server does not answer, or is not trusted.
+    pub async fn connect(
+        server: SocketAddr,
+        name: &str,
+        law: &SenderSpec,
+        mtu: u16,
+        trust: Trust,
+    ) -> anyhow::Result<Self> {
+        let any: SocketAddr = if server.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+        let socket = LawSocket::new(UdpSocket::bind(any)?)?;
+        let flow = Flow::new(law, mtu);
+        socket.add(server, Arc::clone(&flow));
+        let endpoint = Endpoint::new_with_abstract_socket(
+            EndpointConfig::default(),
+            None,
+            socket,
+            Arc::new(TokioRuntime),
+        )?;
+        let mut config = ClientConfig::new(Arc::new(tls::client(trust)?));
+        config.transport_config(Arc::new(transport(&flow, mtu)));
+        let connection = endpoint.connect_with(config, server, name)?.await?;
+        Ok(Self { connection, flow, endpoint })
+    }
+
+    /// Ends the connection and tells the server.
+    pub async fn close(self) {
+        self.connection.close(VarInt::from_u32(0x100), b""); // H3_NO_ERROR, RFC 9114 section 8.1
+        self.endpoint.wait_idle().await;
+    }
+}

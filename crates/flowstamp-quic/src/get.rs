@@ -1,0 +1,134 @@
+//! The HTTP/3 client.
+
+use crate::endpoint::Client;
+use crate::serve::{ACCOUNT, Account, LAW};
+use crate::tls::Trust;
+use anyhow::{Context, bail, ensure};
+use bytes::Buf;
+use flowstamp_laws::registry::SenderSpec;
+use http::{Request, Uri};
+use serde::Serialize;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// A page to fetch, and the way to do so.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The address of the page, `https://HOST[:PORT]/PATH`.
+    pub uri: Uri,
+    /// The law of both ends, and its text for the server; `None` for the server's own.
+    pub law: Option<(SenderSpec, String)>,
+    /// Size of datagrams above UDP, bytes.
+    pub mtu: u16,
+    /// Which server is trusted.
+    pub trust: Trust,
+    /// Longest time for everything.
+    pub timeout: Duration,
+}
+
+/// A download's result.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fetched {
+    /// The address of the page.
+    pub url: String,
+    /// HTTP's status.
+    pub status: u16,
+    /// Bytes of the body.
+    pub bytes: u64,
+    /// Seconds from the request to the body's end.
+    pub seconds: f64,
+    /// Seconds of the handshake before.
+    pub handshake_seconds: f64,
+    /// The body's rate, bit/s.
+    pub goodput_bps: f64,
+    /// The server's account of its connection; `None` if the server is another program.
+    pub server: Option<Account>,
+}
+
+type Requests = h3::client::SendRequest<h3_quinn::OpenStreams, bytes::Bytes>;
+
+/// Fetches a page and writes its body to `out`.
+///
+/// # Errors
+///
+/// One line that says what failed.
+pub async fn get(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetched> {
+    let fetched = tokio::time::timeout(wish.timeout, fetch(wish, out)).await;
+    fetched.with_context(|| {
+        format!("{}: no end after {} s; --timeout allows more", wish.uri, wish.timeout.as_secs_f64())
+    })?
+}
+
+async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetched> {
+    let (address, host) = resolve(&wish.uri).await?;
+    let start = Instant::now();
+    let own = wish.law.as_ref().map_or_else(SenderSpec::default, |(spec, _)| spec.clone());
+    let client = Client::connect(address, &host, &own, wish.mtu, wish.trust.clone()).await;
+    let client = client.with_context(|| format!("{}: no connection", wish.uri))?;
+    let handshake = start.elapsed();
+    let (mut driver, mut requests) =
+        h3::client::new(h3_quinn::Connection::new(client.connection.clone())).await?;
+    let driver = tokio::spawn(async move { driver.wait_idle().await });
+    let start = Instant::now();
+    let mut request = Request::get(wish.uri.clone());
+    if let Some((_, text)) = &wish.law {
+        request = request.header(LAW, text);
+    }
+    let (status, bytes) = body(&mut requests, request.body(())?, out).await?;
+    let seconds = start.elapsed().as_secs_f64();
+    let server = account(&wish.uri, &mut requests).await;
+    drop(requests);
+    client.close().await;
+    driver.abort();
+    Ok(Fetched {
+        url: wish.uri.to_string(),
+        status,
+        bytes,
+        seconds,
+        handshake_seconds: handshake.as_secs_f64(),
+        goodput_bps: bytes as f64 * 8.0 / seconds,
+        server,
+    })
+}
+
+async fn resolve(uri: &Uri) -> anyhow::Result<(SocketAddr, String)> {
+    ensure!(uri.scheme_str() == Some("https"), "{uri}: HTTP/3 needs https://");
+    let Some(host) = uri.host() else { bail!("{uri}: a host is needed") };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = uri.port_u16().unwrap_or(443);
+    let found =
+        tokio::net::lookup_host((host, port)).await.with_context(|| format!("{host}: unknown host"))?;
+    let address = found.into_iter().next().with_context(|| format!("{host}: no address"))?;
+    Ok((address, host.to_owned()))
+}
+
+async fn body(
+    requests: &mut Requests,
+    request: Request<()>,
+    out: &mut (dyn Write + Send),
+) -> anyhow::Result<(u16, u64)> {
+    let mut stream = requests.send_request(request).await?;
+    stream.finish().await?;
+    let status = stream.recv_response().await?.status();
+    let mut bytes = 0;
+    while let Some(mut piece) = stream.recv_data().await? {
+        while piece.has_remaining() {
+            let now = piece.chunk();
+            out.write_all(now)?;
+            bytes += now.len() as u64;
+            let now = now.len();
+            piece.advance(now);
+        }
+    }
+    Ok((status.as_u16(), bytes))
+}
+
+async fn account(uri: &Uri, requests: &mut Requests) -> Option<Account> {
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(ACCOUNT.parse().ok()?);
+    let request = Request::get(Uri::from_parts(parts).ok()?).body(()).ok()?;
+    let mut text = Vec::new();
+    let (status, _) = body(requests, request, &mut text).await.ok()?;
+    if status == 200 { serde_json::from_slice(&text).ok() } else { None }
+}

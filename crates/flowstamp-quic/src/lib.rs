@@ -1,0 +1,22 @@
+//! QUIC hosts with the laws of the simulator, without root and without a kernel module.
+//!
+//! ```text
+//!   flowstamp_laws: SenderLaw        the very laws of the simulator
+//!     sender, records                what a law hears, from what quinn tells
+//!     controller                     quinn's congestion controller, of one connection
+//!     socket, alarm                  quinn's socket, with the law's pace
+//!     endpoint, tls                  quinn's endpoints
+//!     serve, get                     HTTP/3: the commands
+//! ```
+
+#![expect(clippy::disallowed_methods, reason = "real hosts read the clock; laws are told the time")]
+
+pub mod alarm;
+pub mod controller;
+pub mod endpoint;
+pub mod get;
+pub mod records;
+pub mod sender;
+pub mod serve;
+pub mod socket;
+pub mod tls;

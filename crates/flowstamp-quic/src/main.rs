@@ -1,0 +1,184 @@
+//! The program `flowstamp-quic`, which the command `flowstamp quic` starts.
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+use flowstamp_quic::get::{Fetched, Wish, get};
+use flowstamp_quic::serve::{Site, serve};
+use flowstamp_quic::{controller, endpoint, tls};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// QUIC hosts with the laws of the simulator.
+#[derive(Debug, Parser)]
+#[command(name = "flowstamp", version, disable_help_subcommand = true)]
+struct Options {
+    #[command(subcommand)]
+    command: Top,
+}
+
+#[derive(Debug, Subcommand)]
+enum Top {
+    /// Send files over QUIC under any law, without root
+    #[command(subcommand)]
+    Quic(Command),
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve files by HTTP/3 until stopped, and bodies of any size as /bytes/SIZE
+    Serve(Serve),
+    /// Fetch a page by HTTP/3, and print goodput, RTT and losses
+    Get(Get),
+    /// List the laws that QUIC carries
+    Laws,
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// Address and port; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:4433")]
+    listen: SocketAddr,
+    /// Law of connections whose client names none: a name, or a JSON table with `law` and its parameters
+    #[arg(long, default_value = "cubic")]
+    law: String,
+    /// Refuse clients that name another law
+    #[arg(long)]
+    fixed: bool,
+    /// Folder of the files
+    #[arg(long)]
+    root: Option<PathBuf>,
+    /// Size of datagrams above UDP in bytes, 1200 to 1420
+    #[arg(long, default_value_t = 1200, value_parser = mtu)]
+    mtu: u16,
+    /// Print address and certificate as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Get {
+    /// https://HOST[:PORT]/PATH
+    url: http::Uri,
+    /// Law of both ends: a name, or a JSON table with `law` and its parameters. Default: the server's
+    #[arg(long)]
+    law: Option<String>,
+    /// SHA-256 of the server's certificate, which `serve` prints
+    #[arg(long, conflicts_with = "insecure", required_unless_present = "insecure")]
+    fingerprint: Option<String>,
+    /// Trust any server
+    #[arg(long)]
+    insecure: bool,
+    /// File for the body. Default: it is discarded
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// Size of datagrams above UDP in bytes, 1200 to 1420
+    #[arg(long, default_value_t = 1200, value_parser = mtu)]
+    mtu: u16,
+    /// Longest time in seconds
+    #[arg(long, default_value_t = 300.0)]
+    timeout: f64,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn mtu(text: &str) -> Result<u16, String> {
+    let range = endpoint::MTU;
+    match text.parse() {
+        Ok(mtu) if range.contains(&mtu) => Ok(mtu),
+        _ => Err(format!("it must be {} to {}", range.start(), range.end())),
+    }
+}
+
+fn main() -> ExitCode {
+    let Top::Quic(command) = Options::parse().command;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let done = runtime.context("no runtime").and_then(|runtime| runtime.block_on(run(command)));
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "flowstamp: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Laws => writeln!(io::stdout(), "{}", controller::names().join("\n"))?,
+        Command::Serve(options) => run_serve(options).await?,
+        Command::Get(options) => return run_get(options).await,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run_serve(options: Serve) -> anyhow::Result<()> {
+    let law = controller::law(&options.law).map_err(anyhow::Error::msg)?;
+    let server = endpoint::Server::bind(options.listen, options.mtu);
+    let server = Arc::new(server.with_context(|| options.listen.to_string())?);
+    let (address, print) = (server.address()?, server.fingerprint().to_owned());
+    let mut out = io::stdout();
+    if options.json {
+        writeln!(
+            out,
+            "{}",
+            json!({"url": format!("https://{address}/"), "law": law.name(), "fingerprint": print})
+        )?;
+    } else {
+        writeln!(out, "serving      https://{address}/\nlaw          {}\nfingerprint  {print}", law.name())?;
+    }
+    out.flush()?;
+    let site = Site { law, clients_choose: !options.fixed, root: options.root };
+    tokio::select! {
+        () = serve(server, Arc::new(site)) => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    Ok(())
+}
+
+async fn run_get(options: Get) -> anyhow::Result<ExitCode> {
+    let law = match options.law {
+        Some(text) => Some((controller::law(&text).map_err(anyhow::Error::msg)?, text)),
+        None => None,
+    };
+    let trust = options.fingerprint.map_or(tls::Trust::Anybody, tls::Trust::Fingerprint);
+    anyhow::ensure!(
+        options.timeout > 0.0 && options.timeout < 1e6,
+        "--timeout: it must be above 0 and below 1e6"
+    );
+    let timeout = Duration::from_secs_f64(options.timeout);
+    let wish = Wish { uri: options.url, law, mtu: options.mtu, trust, timeout };
+    let mut out: Box<dyn Write + Send> = match &options.output {
+        Some(path) => Box::new(File::create(path).with_context(|| path.display().to_string())?),
+        None => Box::new(io::sink()),
+    };
+    let fetched = get(&wish, &mut out).await?;
+    out.flush()?;
+    if options.json {
+        writeln!(io::stdout(), "{}", serde_json::to_string(&fetched)?)?;
+    } else {
+        show(&fetched)?;
+    }
+    Ok(if fetched.status == 200 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn show(fetched: &Fetched) -> io::Result<()> {
+    let mut out = io::stdout();
+    writeln!(out, "status       {}", fetched.status)?;
+    writeln!(out, "body         {} bytes in {:.3} s", fetched.bytes, fetched.seconds)?;
+    writeln!(out, "goodput      {:.2} Mb/s", fetched.goodput_bps / 1e6)?;
+    writeln!(out, "handshake    {:.1} ms", fetched.handshake_seconds * 1e3)?;
+    let Some(server) = &fetched.server else {
+        return writeln!(out, "server       another program: its law and losses are unknown");
+    };
+    writeln!(out, "law          {}", server.law)?;
+    writeln!(out, "RTT          {:.2} ms smoothed, {:.2} ms least", server.rtt_ms, server.min_rtt_ms)?;
+    writeln!(out, "lost         {} of {} packets", server.lost_packets, server.sent_packets)?;
+    writeln!(out, "window       {:.1} packets", server.window_packets)
+}

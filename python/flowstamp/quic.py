@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Calls the program `flowstamp-quic`, which implements the command `quic`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from flowstamp.errors import FlowstampError
+
+PROGRAM = "flowstamp-quic"
+MISSING = f"the program {PROGRAM} is not here; run make quic in a checkout"
+
+
+class NotHereError(FlowstampError):
+    """The machine lacks the program."""
+
+
+def program() -> str | None:
+    """Returns the program's path: FLOWSTAMP_QUIC, else beside this Python, else from PATH. None if not found."""
+    named = os.environ.get("FLOWSTAMP_QUIC")
+    beside = Path(sys.executable).with_name(PROGRAM)
+    if named:
+        return named
+    return str(beside) if beside.exists() else shutil.which(PROGRAM)
+
+
+def call(arguments: Sequence[str]) -> None:
+    """Replaces this process with the program, which then owns terminal, signals and exit code."""
+    path = program()
+    if path is None:
+        raise NotHereError(f"quic: {MISSING}")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execv(path, [path, "quic", *arguments])
+    except OSError as error:
+        raise NotHereError(f"quic: {path}: {error.strerror}") from None
