@@ -34,6 +34,7 @@ FORMS: Mapping[Form, str] = {"full": "whole version", "fast": "short version"}
 SCORES = "% scores"
 """The line of the index page that the scores replace."""
 NAMES = {
+    "abc": "ABC",
     "bbr": "BBR",
     "bbr3": "BBRv3",
     "bic": "BIC",

@@ -25,6 +25,7 @@ macro_rules! params {
 }
 use params;
 
+pub mod abc;
 pub mod hpcc;
 pub mod liar;
 pub mod link;

@@ -210,6 +210,8 @@ pub struct SenderTraits {
     pub handshake: bool,
     /// A flow turns into a TCP if a router on its path does not support the law's protocol.
     pub falls_back: bool,
+    /// The law also works on a path without a router that writes its header.
+    pub works_without_routers: bool,
     /// The law is told its path at the start of a flow ([`FlowChange::Path`]).
     pub knows_path: bool,
     /// Flows ask whether their receiver supports the law's header, and work without it if not.
@@ -242,6 +244,7 @@ impl SenderTraits {
         delivery_rate: false,
         handshake: false,
         falls_back: false,
+        works_without_routers: false,
         knows_path: false,
         asks_receiver: false,
         sends_at_once: false,

@@ -39,6 +39,8 @@
 //! ```
 
 #[cfg(feature = "frames")]
+pub mod abc;
+#[cfg(feature = "frames")]
 pub mod codec;
 #[cfg_attr(not(feature = "frames"), expect(dead_code, reason = "the headers of frames share it"))]
 pub mod field;

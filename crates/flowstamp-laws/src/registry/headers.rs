@@ -3,7 +3,7 @@
 use crate::share::police::{Belief, FeedbackBounds};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::{Rate, Time};
-use crate::{hpcc, pcp, rcp, vcp, xcp};
+use crate::{abc, hpcc, pcp, rcp, vcp, xcp};
 
 macro_rules! headers {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ty; )*) => {
@@ -97,4 +97,6 @@ headers! {
     VcpExact "vcp-exact" vcp::exact::Header;
     /// HPCC's: utilisation of the busiest link, and capacity of the slowest.
     Hpcc "hpcc" hpcc::Header;
+    /// ABC's: accelerate or brake, in the two ECN bits (Goyal et al. 2020).
+    Abc "abc" abc::Header;
 }

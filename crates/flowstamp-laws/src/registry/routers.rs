@@ -160,5 +160,7 @@ in_this_build! { routers
         VcpExact "vcp-exact" VcpExact vcp::exact::Router;
         /// HPCC's router: utilisation of the link (Li et al. 2019, Ben Basat et al. 2020).
         Hpcc "hpcc" Hpcc crate::hpcc::Router;
+        /// ABC's router: accelerate or brake, by the dequeue rate (Goyal et al. 2020).
+        Abc "abc" Abc crate::abc::Router;
     }
 }

@@ -140,6 +140,8 @@ in_this_build! { senders
         VcpExact "vcp-exact" VcpExact vcp::exact::Sender => VcpExact;
         /// HPCC: a window that follows the utilisation of the busiest link (Li et al. 2019).
         Hpcc "hpcc" Hpcc Box<crate::hpcc::Sender> => Hpcc;
+        /// ABC: two packets for an accelerate, none for a brake, and CUBIC's window beside it (Goyal et al. 2020).
+        Abc "abc" Abc Box<crate::abc::Sender> => Abc;
         /// An XCP sender that lies or does not obey.
         XcpLiar "xcp-liar" Xcp Box<crate::liar::Sender<xcp::Sender<xcp::header::Window>>> => Xcp, blind XcpB;
         /// A sender of XCP as the Internet-Draft writes it that lies or does not obey.
@@ -204,7 +206,8 @@ impl SenderSpec {
     /// limits them.
     #[must_use]
     pub fn needs_router(&self) -> bool {
-        self.header() != Header::Plain && !self.traits().falls_back
+        let traits = self.traits();
+        self.header() != Header::Plain && !traits.falls_back && !traits.works_without_routers
     }
 
     /// Whether its flows work without a receiver that echoes their header: those of TCP laws, and those with

@@ -141,6 +141,11 @@ impl<G> Window<G> {
         &self.growth
     }
 
+    /// Lowers the window to at most this many bytes, and at least one packet.
+    pub(crate) fn limit(&mut self, most: f64) {
+        self.cwnd = self.cwnd.min(most.max(self.packet()));
+    }
+
     /// The slow-start threshold in bytes.
     #[must_use]
     pub const fn ssthresh(&self) -> f64 {

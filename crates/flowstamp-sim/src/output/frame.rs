@@ -2,6 +2,7 @@
 
 use crate::medium::dcf::Kind;
 use crate::results::{CapturedCell, CapturedFrame, CapturedPacket};
+use flowstamp_laws::registry::Header;
 use flowstamp_wire::codec::{codec, ecn};
 use flowstamp_wire::frame::{Ecn, Flags, FrameSpec, HeaderContent, Shim};
 use flowstamp_wire::radio::{self, Ds, Heard};
@@ -45,6 +46,8 @@ pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> F
     let (sender, receiver) = (2 * packet.flow + 1, 2 * packet.flow + 2);
     let port = 49_152 + (packet.flow % 16_384) as u16; // ports without a registered service
     let (seq, ack) = numbers(packet);
+    // ECN's own mark overwrites ABC's, and ABC's acks carry none.
+    let own = packet.header != Header::Abc || (packet.data && !packet.congestion_experienced);
     FrameSpec {
         src_host: if packet.data { sender } else { receiver },
         dst_host: if packet.data { receiver } else { sender },
@@ -60,7 +63,7 @@ pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> F
             ece: packet.ecn_echo,
             cwr: packet.cwr,
         },
-        ecn: ecn(packet.header, packet.bits).unwrap_or(
+        ecn: ecn(packet.header, packet.bits).filter(|_| own).unwrap_or(
             match (packet.ecn_capable, packet.congestion_experienced) {
                 (_, true) => Ecn::Ce,
                 (true, false) if packet.l4s => Ecn::Ect1,

@@ -1,0 +1,170 @@
+//! ABC in networks: the fixed point and the border of its theorem 3.1, defaults on any path, and other traffic.
+
+mod common;
+
+use common::{run, try_load};
+use flowstamp_sim::results::Results;
+
+/// Ten flows on a link of 1000 packets per second and an RTT of 100 ms.
+fn ten(delta: &str) -> Results {
+    run(&format!(
+        r#"
+        duration = "50s"
+        warmup = "30s"
+        packet = "1500B"
+        [dumbbell]
+        rate = "12Mbps"
+        rtt = "100ms"
+        buffer = "250pkt"
+        router = {{ law = "abc", delta = "{delta}" }}
+        [[flows]]
+        name = "abc"
+        law = "abc"
+        count = 10
+        every = "100ms"
+        "#
+    ))
+}
+
+/// Theorem 3.1: the queueing delay settles at x = A delta + d_t, where A = eta - 1 + N / (mu tau). A round trip includes the queue.
+#[test]
+fn the_queue_settles_where_the_theorem_says() {
+    for delta in [0.1, 0.133, 0.2] {
+        let x = (0..50).fold(0.05, |x: f64, _| 0.05 + delta * (0.98 - 1.0 + 10.0 / (1000.0 * (0.1 + x))));
+        let found =
+            ten(&format!("{delta}s")).summary.links["bottleneck"].queueing_delay_s.clone().expect("packets");
+        // The queue comes in packets, 1 ms each.
+        assert!((found.mean - x).abs() < 1e-3, "{delta}: {} {x}", found.mean);
+        assert!(found.p99 - found.p50 < 2.5e-3, "{delta}: {found:?}");
+    }
+}
+
+/// Below the theorem's 2/3 of the delay, the queue swings: by 2.5 ms at 133 ms and by more than 5 ms at 30 ms.
+#[test]
+fn the_queue_swings_below_the_border() {
+    let swing = |delta| {
+        let found = ten(delta).summary.links["bottleneck"].queueing_delay_s.clone().expect("packets");
+        found.p95 - found.mean
+    };
+    let [stable, unstable] = ["100ms", "30ms"].map(swing);
+    assert!(stable < 2e-3 && unstable > 5e-3, "{stable} {unstable}");
+}
+
+/// Defaults follow the paths: data centre, Internet, satellite, and a link that is slow for its RTT.
+#[test]
+fn defaults_suit_any_path() {
+    for (rate, rtt, duration, buffer) in [
+        ("10Gbps", "30us", "20ms", "4BDP"),
+        ("100Gbps", "30us", "10ms", "4BDP"),
+        ("1Mbps", "1s", "200s", "4BDP"),
+        ("1Mbps", "30us", "20s", "30pkt"), // three initial windows
+        ("100Mbps", "20ms", "10s", "4BDP"),
+    ] {
+        let r = run(&format!(
+            r#"
+            duration = "{duration}"
+            [dumbbell]
+            rate = "{rate}"
+            rtt = "{rtt}"
+            buffer = "{buffer}"
+            router = "abc"
+            [[flows]]
+            name = "abc"
+            law = "abc"
+            count = 3
+            "#
+        ));
+        let link = &r.summary.links["bottleneck"];
+        assert!(link.utilization > 0.9, "{rate} {rtt}: {}", link.utilization);
+        assert_eq!(link.drops, 0, "{rate} {rtt}");
+    }
+}
+
+fn beside(router: &str, first: &str) -> [f64; 2] {
+    let r = run(&format!(
+        r#"
+        duration = "60s"
+        warmup = "20s"
+        packet = "1500B"
+        [dumbbell]
+        rate = "24Mbps"
+        rtt = "40ms"
+        buffer = "1BDP"
+        {router}
+        [[flows]]
+        name = "first"
+        law = "{first}"
+        count = 2
+        [[flows]]
+        name = "cubic"
+        law = "cubic"
+        count = 2
+        "#
+    ));
+    ["first", "cubic"].map(|group| r.summary.groups[group].goodput_bps)
+}
+
+/// Section 4.1: at a bottleneck without ABC, a flow of ABC is a flow of CUBIC.
+#[test]
+fn without_a_router_it_is_cubic() {
+    let [abc, cubic] = beside("", "abc");
+    let [other, same] = beside("", "cubic");
+    assert!(
+        (abc / other - 1.0).abs() < 0.1 && (cubic / same - 1.0).abs() < 0.1,
+        "{abc} {cubic} {other} {same}"
+    );
+    let alone = r#"
+        duration = "1s"
+        [dumbbell]
+        rate = "24Mbps"
+        rtt = "40ms"
+        buffer = "1BDP"
+        [[flows]]
+        name = "abc"
+        law = { law = "abc", coexist = false }
+        "#;
+    let refused = try_load(alone).expect_err("nothing limits it").to_string();
+    assert!(refused.contains("\"abc\" obeys routers"), "{refused}");
+}
+
+/// Beside CUBIC at its own router, two queues share the link, and one queue does not.
+#[test]
+fn two_queues_share_the_link() {
+    let [abc, cubic] = beside(
+        r#"router = "abc"
+        share = "wfq""#,
+        "abc",
+    );
+    assert!((abc / cubic - 1.0).abs() < 0.15, "{abc} {cubic}");
+    let [abc, cubic] = beside(r#"router = "abc""#, "abc");
+    assert!(abc < 0.5 * cubic, "{abc} {cubic}");
+}
+
+/// One ack for two packets returns both marks.
+#[test]
+fn delayed_acks_change_little() {
+    let alone = |acks: bool| {
+        let r = run(&format!(
+            r#"
+            duration = "30s"
+            warmup = "10s"
+            packet = "1500B"
+            [dumbbell]
+            rate = {{ steps = [["0s", "12Mbps"], ["15s", "3Mbps"], ["20s", "24Mbps"]] }}
+            rtt = "100ms"
+            buffer = "250pkt"
+            router = "abc"
+            [[flows]]
+            name = "abc"
+            law = "abc"
+            transport = {{ delayed_acks = {acks} }}
+            "#
+        ));
+        let link = &r.summary.links["bottleneck"];
+        [link.utilization, link.queueing_delay_s.as_ref().expect("packets").mean]
+    };
+    let [every, second] = [alone(false), alone(true)];
+    assert!((every[0] - second[0]).abs() < 0.03, "{every:?} {second:?}");
+    assert!((every[1] - second[1]).abs() < 0.02, "{every:?} {second:?}");
+    assert!(every[0] > 0.9, "{every:?}");
+}
