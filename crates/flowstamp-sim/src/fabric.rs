@@ -189,6 +189,13 @@ impl Fabric {
         self.prefetches = true;
     }
 
+    /// Frees memory that former peaks took, in a network of many links.
+    pub fn shrink(&mut self) {
+        if self.events.is_many() {
+            self.links.iter_mut().for_each(Plain::shrink);
+        }
+    }
+
     /// Prefetches what the next events need, in a network so large that it is not in the cache.
     #[inline(always)]
     pub fn look_ahead(&self) {

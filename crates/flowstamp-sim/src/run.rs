@@ -288,6 +288,7 @@ impl Simulation {
         loop {
             let events = self.events;
             let done = self.run_events(until, EVENTS_PER_TICK);
+            self.net.shrink();
             debug_assert!(done || self.events > events, "no progress");
             if done {
                 self.net.now = until;

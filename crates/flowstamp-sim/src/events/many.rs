@@ -25,12 +25,6 @@ const FIRST_POPS: u32 = 1 << 10;
 const FIRST_SHIFT: u32 = 14;
 /// Widest bucket: a time within a bucket has 32 bits.
 const MOST_SHIFT: u32 = 32;
-/// Number of parts into which a bucket's events are put before they are sorted, as a power of two.
-const PARTS_LOG2: u32 = 5;
-const PARTS: usize = 1 << PARTS_LOG2;
-/// A bucket with more events than this is sorted in another way, because many of them may be of the same time.
-const MOST_IN_PARTS: usize = 128;
-
 /// Events in a row.
 const ROOM: usize = 7;
 
@@ -70,9 +64,8 @@ pub(super) struct Many {
     current: u64,
     /// Number of events in the wheel.
     in_wheel: usize,
-    /// Events of the bucket that is being sorted, before and after.
+    /// Events of the bucket that is being sorted.
     words: Vec<u64>,
-    sorted: Box<[u64; MOST_IN_PARTS]>,
     /// Events beyond the wheel.
     far: Heap,
     /// Pops until the next check of the width.
@@ -95,7 +88,6 @@ impl Many {
             current,
             in_wheel: 0,
             words: Vec::new(),
-            sorted: Box::new([0; MOST_IN_PARTS]),
             far: Heap::default(),
             pops_left: pops,
             pops,
@@ -235,14 +227,10 @@ impl Many {
             self.free = std::mem::replace(&mut at, next);
         }
         self.in_wheel -= self.words.len();
-        let words = if self.words.len() > MOST_IN_PARTS {
-            self.words.sort_unstable();
-            &self.words[..]
-        } else {
-            sort(&self.words, &mut self.sorted, self.shift)
-        };
+        self.words.sort_unstable();
         let begin = bucket << self.shift;
-        self.due.extend(words.iter().map(|word| Due { time: begin + (word >> 32), source: *word as u32 }));
+        self.due
+            .extend(self.words.iter().map(|word| Due { time: begin + (word >> 32), source: *word as u32 }));
     }
 
     /// Moves events from beyond the wheel to those that are due, which begin at `begin`.
@@ -278,38 +266,6 @@ impl Many {
         keys.append(&mut self.far.0);
         keys
     }
-}
-
-/// Sorts the words of a bucket that is 2^`shift` picoseconds wide into `sorted`. Each word first goes to its part of the
-/// bucket, which leaves little to sort by insertion.
-#[inline]
-fn sort<'a>(words: &[u64], sorted: &'a mut [u64; MOST_IN_PARTS], shift: u32) -> &'a [u64] {
-    let shift = (32 + shift).saturating_sub(PARTS_LOG2);
-    let part = |word: u64| (word >> shift) as usize % PARTS;
-    let mut ends = [0; PARTS];
-    for word in words {
-        ends[part(*word)] += 1;
-    }
-    let mut all = 0;
-    for end in &mut ends {
-        all += std::mem::replace(end, all);
-    }
-    for word in words {
-        let end = &mut ends[part(*word)];
-        sorted[*end % MOST_IN_PARTS] = *word;
-        *end += 1;
-    }
-    let sorted = &mut sorted[..words.len()];
-    for from in 1..sorted.len() {
-        let word = sorted[from];
-        let mut to = from;
-        while to > 0 && sorted[to - 1] > word {
-            sorted[to] = sorted[to - 1];
-            to -= 1;
-        }
-        sorted[to] = word;
-    }
-    sorted
 }
 
 impl Default for Many {

@@ -156,6 +156,11 @@ impl Plain {
         self.ring.expect();
     }
 
+    /// Frees memory that a former peak took.
+    pub fn shrink(&mut self) {
+        self.ring.shrink();
+    }
+
     /// The packet `behind` positions after the head, if there is one.
     #[inline]
     #[must_use]

@@ -13,6 +13,9 @@ pub struct InFlight {
     pub packet: Packet,
 }
 
+/// Fewest slots to which a ring shrinks.
+const MIN_SLOTS: usize = 8;
+
 /// A queue in an array whose size is a power of two. Positions count up and wrap at 2^32.
 #[derive(Clone, Debug, Default)]
 pub struct Ring {
@@ -138,14 +141,62 @@ impl Ring {
 
     #[cold]
     fn grow(&mut self) {
-        let old = self.slots.len();
-        let new = (old * 2).max(2);
+        self.resize((self.slots.len() * 2).max(2));
+    }
+
+    /// Frees most of the slots if few packets are left of many. The ring goes through all its slots in turn, so a large
+    /// one would be outside the cache.
+    pub fn shrink(&mut self) {
+        let wanted = (2 * self.len() as usize).next_power_of_two().max(MIN_SLOTS);
+        if 4 * wanted <= self.slots.len() {
+            self.resize(wanted);
+        }
+    }
+
+    /// Moves the packets to an array of `new` slots, a power of two. Positions keep their distance from the head, which
+    /// moves to the first slot.
+    fn resize(&mut self, new: usize) {
+        let len = self.len();
         let mut slots = Vec::with_capacity(new);
-        slots.extend((0..old as u32).map(|i| *self.at(self.head.wrapping_add(i))));
+        slots.extend((0..len).map(|i| *self.at(self.head.wrapping_add(i))));
         slots.resize(new, InFlight { arrives: Time::ZERO, packet: Packet::NONE });
-        // Positions keep their distance from the head; the head moves to a multiple of the new size.
         self.head = 0;
-        self.tail = old as u32;
+        self.tail = len;
         self.slots = slots.into_boxed_slice();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ring;
+    use crate::packet::Packet;
+    use flowstamp_laws::units::Time;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        /// A third of the steps adds a packet, a third takes one, and the others shrink the ring or add many packets.
+        #[test]
+        fn a_ring_keeps_its_packets_in_order_whenever_it_shrinks(steps in prop::collection::vec(0u32..12, 1..400)) {
+            let (mut ring, mut model, mut count) = (Ring::default(), VecDeque::new(), 0);
+            for step in steps {
+                let more = match step { 0..4 => 1, 11 => 70, _ => 0 };
+                for _ in 0..more {
+                    ring.push(Time::from_ps(count), &Packet { seq: count as u32, ..Packet::NONE });
+                    model.push_back(count as u32);
+                    count += 1;
+                }
+                match step {
+                    4..8 if !model.is_empty() => prop_assert_eq!(Some(ring.pop().packet.seq), model.pop_front()),
+                    8 => ring.shrink(),
+                    9 => (0..model.len() / 2).for_each(|_| { ring.pop(); model.pop_front(); }),
+                    _ => {}
+                }
+                prop_assert_eq!(ring.len() as usize, model.len());
+                let first = ring.tail().wrapping_sub(ring.len());
+                let held: Vec<u32> = (0..ring.len()).map(|at| ring.at(first.wrapping_add(at)).packet.seq).collect();
+                prop_assert!(held.iter().eq(&model), "{held:?} {model:?}");
+            }
+        }
     }
 }
