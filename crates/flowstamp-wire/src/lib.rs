@@ -12,6 +12,7 @@
 //! - [`rcp`]: codec of RCP's header, 12 bytes;
 //! - [`pcp`]: codec of PCP's header, 16 bytes;
 //! - [`mod@option`]: codec of the TCP option in which real hosts carry XCP and RCP;
+//! - [`quic_stamp`]: codec of the QUIC packet in which hosts without root carry a stamp;
 //! - [`scone`]: codec of SCONE packets, throughput advice in QUIC datagrams;
 //! - [`mod@codec`]: maps a header of the registry to its codec, and a stamp to that header's fields;
 //! - [`mod@field`]: shared parts of the codecs;
@@ -50,6 +51,7 @@ pub mod option;
 pub mod pcapng;
 #[cfg(feature = "frames")]
 pub mod pcp;
+pub mod quic_stamp;
 #[cfg(feature = "frames")]
 pub mod radio;
 #[cfg(feature = "frames")]
