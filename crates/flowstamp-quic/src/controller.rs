@@ -1,7 +1,8 @@
 //! A law of the simulator as a congestion controller of quinn.
 
 use crate::sender::{INITIAL_WINDOW, Sender};
-use flowstamp_laws::registry::{Header, SenderSpec};
+use crate::stamps::{self, Stamps};
+use flowstamp_laws::registry::{Header, RouterSpec, SenderSpec};
 use flowstamp_laws::sender::SenderLaw;
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use std::any::Any;
@@ -12,13 +13,18 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Flow {
     sender: Mutex<Sender>,
+    /// Stamp packets and their echoes.
+    pub stamps: Stamps,
 }
 
 impl Flow {
     /// Creates the sender of a connection whose datagrams have at most `mtu` bytes above UDP.
     #[must_use]
     pub fn new(spec: &SenderSpec, mtu: u16) -> Arc<Self> {
-        Arc::new(Self { sender: Mutex::new(Sender::new(spec, Instant::now(), mtu)) })
+        Arc::new(Self {
+            sender: Mutex::new(Sender::new(spec, Instant::now(), mtu)),
+            stamps: Stamps::default(),
+        })
     }
 
     /// The sender. A panic elsewhere leaves it usable.
@@ -88,7 +94,7 @@ impl Controller for LawController {
     /// for a look at its state.
     fn clone_box(&self) -> Box<dyn Controller> {
         let sender = self.flow.lock().clone();
-        Box::new(Self { flow: Arc::new(Flow { sender: Mutex::new(sender) }) })
+        Box::new(Self { flow: Arc::new(Flow { sender: Mutex::new(sender), stamps: Stamps::default() }) })
     }
 
     fn initial_window(&self) -> u64 {
@@ -107,12 +113,22 @@ impl Controller for LawController {
 ///
 /// One line that says why QUIC cannot carry the law, and which it can.
 pub fn law(text: &str) -> Result<SenderSpec, String> {
-    let spec: SenderSpec = if text.trim_start().starts_with('{') {
+    let mut spec: SenderSpec = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|error| format!("--law: {error}"))?
     } else {
         let value = serde_json::Value::String(text.to_owned());
         serde_json::from_value(value).map_err(|error| format!("--law: {error}"))?
     };
+    if let SenderSpec::Rcp(params) = &mut spec {
+        // Without it nothing would limit a flow whose path has no router of RCP's.
+        params.switch = true;
+        if params.weight > 1.0 {
+            return Err(format!(
+                "--law: weight is {}; a stamp packet has no room for one: leave it out",
+                params.weight
+            ));
+        }
+    }
     spec.check().map_err(|(name, why)| format!("--law: {name} {why}"))?;
     if carried(&spec) {
         Ok(spec)
@@ -121,10 +137,29 @@ pub fn law(text: &str) -> Result<SenderSpec, String> {
     }
 }
 
-/// Whether QUIC carries a law: those without a header.
+/// Reads a router's law, for a path in user space.
+///
+/// # Errors
+///
+/// One line that says which laws there are.
+pub fn router(text: &str) -> Result<RouterSpec, String> {
+    let value = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|error| format!("--law: {error}"))?
+    } else {
+        serde_json::Value::String(text.to_owned())
+    };
+    let spec: RouterSpec = serde_json::from_value(value).map_err(|error| format!("--law: {error}"))?;
+    spec.check().map_err(|(name, why)| format!("--law: {name} {why}"))?;
+    match spec {
+        RouterSpec::None(_) | RouterSpec::Rcp(_) => Ok(spec),
+        _ => Err(format!("--law: a path in user space has no {}; use none or rcp", spec.name())),
+    }
+}
+
+/// Whether QUIC carries a law: those without a header, and RCP in stamp packets.
 #[must_use]
 pub fn carried(spec: &SenderSpec) -> bool {
-    spec.traits().stands_alone() && spec.header() == Header::Plain
+    spec.traits().stands_alone() && (spec.header() == Header::Plain || stamps::carried(spec))
 }
 
 /// Names of all laws that QUIC carries.

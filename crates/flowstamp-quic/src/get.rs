@@ -5,11 +5,12 @@ use crate::serve::{ACCOUNT, Account, LAW};
 use crate::tls::Trust;
 use anyhow::{Context, bail, ensure};
 use bytes::Buf;
-use flowstamp_laws::registry::SenderSpec;
+use flowstamp_laws::registry::{Header, SenderSpec};
 use http::{Request, Uri};
 use serde::Serialize;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A page to fetch, and the way to do so.
@@ -42,6 +43,8 @@ pub struct Fetched {
     pub handshake_seconds: f64,
     /// The body's rate, bit/s.
     pub goodput_bps: f64,
+    /// Stamp packets received.
+    pub stamps: u64,
     /// The server's account of its connection; `None` if the server is another program.
     pub server: Option<Account>,
 }
@@ -63,13 +66,17 @@ pub async fn get(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fe
 async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetched> {
     let (address, host) = resolve(&wish.uri).await?;
     let start = Instant::now();
-    let own = wish.law.as_ref().map_or_else(SenderSpec::default, |(spec, _)| spec.clone());
+    // Stamps are for the server's packets. The client sends hardly more than acks.
+    let own = wish.law.as_ref().map(|(spec, _)| spec.clone()).filter(|spec| spec.header() == Header::Plain);
+    let own = own.unwrap_or_default();
     let client = Client::connect(address, &host, &own, wish.mtu, wish.trust.clone()).await;
     let client = client.with_context(|| format!("{}: no connection", wish.uri))?;
     let handshake = start.elapsed();
     let (mut driver, mut requests) =
         h3::client::new(h3_quinn::Connection::new(client.connection.clone())).await?;
     let driver = tokio::spawn(async move { driver.wait_idle().await });
+    let (connection, flow) = (client.connection.clone(), Arc::clone(&client.flow));
+    let echoes = tokio::spawn(async move { flow.stamps.echo(&connection).await });
     let start = Instant::now();
     let mut request = Request::get(wish.uri.clone());
     if let Some((_, text)) = &wish.law {
@@ -79,6 +86,8 @@ async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetc
     let seconds = start.elapsed().as_secs_f64();
     let server = account(&wish.uri, &mut requests).await;
     drop(requests);
+    echoes.abort();
+    let stamps = client.flow.stamps.received();
     client.close().await;
     driver.abort();
     Ok(Fetched {
@@ -88,6 +97,7 @@ async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetc
         seconds,
         handshake_seconds: handshake.as_secs_f64(),
         goodput_bps: bytes as f64 * 8.0 / seconds,
+        stamps,
         server,
     })
 }

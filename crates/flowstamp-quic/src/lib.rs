@@ -4,9 +4,10 @@
 //!   flowstamp_laws: SenderLaw        the very laws of the simulator
 //!     sender, records                what a law hears, from what quinn tells
 //!     controller                     quinn's congestion controller, of one connection
-//!     socket, alarm                  quinn's socket, with the law's pace
+//!     socket, alarm, stamps          quinn's socket, with the law's pace and stamps
 //!     endpoint, tls                  quinn's endpoints
 //!     serve, get                     HTTP/3: the commands
+//!     path                           a path in user space, for tests without root
 //! ```
 
 #![expect(clippy::disallowed_methods, reason = "real hosts read the clock; laws are told the time")]
@@ -15,8 +16,10 @@ pub mod alarm;
 pub mod controller;
 pub mod endpoint;
 pub mod get;
+pub mod path;
 pub mod records;
 pub mod sender;
 pub mod serve;
 pub mod socket;
+pub mod stamps;
 pub mod tls;

@@ -2,9 +2,11 @@
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_quic::get::{Fetched, Wish, get};
 use flowstamp_quic::serve::{Site, serve};
-use flowstamp_quic::{controller, endpoint, tls};
+use flowstamp_quic::{controller, endpoint, path, tls};
+use flowstamp_wire::scone::Signal;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Write};
@@ -35,6 +37,8 @@ enum Command {
     Serve(Serve),
     /// Fetch a page by HTTP/3, and print goodput, RTT and losses
     Get(Get),
+    /// Forward between a client and a server with a rate, a delay and a router's law, until stopped
+    Path(Path),
     /// List the laws that QUIC carries
     Laws,
 }
@@ -88,6 +92,31 @@ struct Get {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct Path {
+    /// Address and port for clients; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:4434")]
+    listen: SocketAddr,
+    /// Address and port of the server
+    #[arg(long, default_value = "127.0.0.1:4433")]
+    to: SocketAddr,
+    /// Rate towards the client, such as 10Mbps
+    #[arg(long)]
+    rate: Rate,
+    /// Delay each way, such as 20ms
+    #[arg(long)]
+    delay: Time,
+    /// Buffer towards the client, such as 64kB. Default: what the rate carries in a round trip
+    #[arg(long)]
+    buffer: Option<Bytes>,
+    /// Law of the router: none, or rcp, or a JSON table with `law` and its parameters
+    #[arg(long, default_value = "none")]
+    law: String,
+    /// Highest rate that SCONE packets may advise, such as 5Mbps
+    #[arg(long)]
+    scone_rate: Option<Rate>,
+}
+
 fn mtu(text: &str) -> Result<u16, String> {
     let range = endpoint::MTU;
     match text.parse() {
@@ -113,6 +142,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Laws => writeln!(io::stdout(), "{}", controller::names().join("\n"))?,
         Command::Serve(options) => run_serve(options).await?,
+        Command::Path(options) => run_path(options).await?,
         Command::Get(options) => return run_get(options).await,
     }
     Ok(ExitCode::SUCCESS)
@@ -139,6 +169,23 @@ async fn run_serve(options: Serve) -> anyhow::Result<()> {
         () = serve(server, Arc::new(site)) => {}
         _ = tokio::signal::ctrl_c() => {}
     }
+    Ok(())
+}
+
+async fn run_path(options: Path) -> anyhow::Result<()> {
+    let router = controller::router(&options.law).map_err(anyhow::Error::msg)?;
+    let scone = options.scone_rate.map(|rate| {
+        Signal::at_most(rate.bps() as u64)
+            .with_context(|| format!("--scone-rate: {rate} is below 100kbps, the lowest advice"))
+    });
+    let Path { listen, to, rate, delay, buffer, .. } = options;
+    let spec = path::Spec { listen, to, rate, delay, buffer, router, scone: scone.transpose()? };
+    let path = path::Path::start(&spec).with_context(|| listen.to_string())?;
+    let mut out = io::stdout();
+    writeln!(out, "path         https://{}/ to {to}", path.address())?;
+    out.flush()?;
+    tokio::signal::ctrl_c().await?;
+    writeln!(out, "{}", serde_json::to_string(&path.counts())?)?;
     Ok(())
 }
 
@@ -177,8 +224,16 @@ fn show(fetched: &Fetched) -> io::Result<()> {
     let Some(server) = &fetched.server else {
         return writeln!(out, "server       another program: its law and losses are unknown");
     };
-    writeln!(out, "law          {}", server.law)?;
+    let fell_back = if server.fell_back { ", then TCP: its routers are not the bottleneck" } else { "" };
+    writeln!(out, "law          {}{fell_back}", server.law)?;
     writeln!(out, "RTT          {:.2} ms smoothed, {:.2} ms least", server.rtt_ms, server.min_rtt_ms)?;
     writeln!(out, "lost         {} of {} packets", server.lost_packets, server.sent_packets)?;
-    writeln!(out, "window       {:.1} packets", server.window_packets)
+    writeln!(out, "window       {:.1} packets", server.window_packets)?;
+    if let Some(rate) = server.rate_bps {
+        writeln!(out, "rate         {:.2} Mb/s", rate / 1e6)?;
+    }
+    if fetched.stamps > 0 {
+        writeln!(out, "stamps       {}", fetched.stamps)?;
+    }
+    Ok(())
 }

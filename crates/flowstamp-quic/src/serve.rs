@@ -2,9 +2,12 @@
 
 use crate::controller::{self, Flow};
 use crate::endpoint::Server;
+use crate::stamps;
 use anyhow::Context;
 use bytes::Bytes;
 use flowstamp_laws::registry::SenderSpec;
+use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::units::Rate;
 use h3::server::RequestStream;
 use http::{Request, Response, StatusCode};
 use quinn::Connection;
@@ -19,6 +22,8 @@ pub const LAW: &str = "flowstamp-law";
 pub const ACCOUNT: &str = "/.flowstamp/connection";
 /// Bodies of `/bytes/SIZE` are at most this long: 1 TB.
 const MOST_BYTES: u64 = 1_000_000_000_000;
+/// A rate that paces nothing, bit/s.
+const UNPACED_BPS: f64 = 1e15;
 /// A body is handed to quinn in pieces of this size, bytes.
 const PIECE: usize = 64 << 10;
 
@@ -48,13 +53,19 @@ pub struct Account {
     pub min_rtt_ms: f64,
     /// The law's window, packets.
     pub window_packets: f64,
+    /// The law's rate, bit/s; `None` if it has none now.
+    pub rate_bps: Option<f64>,
+    /// The law found no router of its own at the bottleneck, and became a TCP.
+    pub fell_back: bool,
 }
 
 impl Account {
     fn of(connection: &Connection, flow: &Flow) -> Self {
         let path = connection.stats().path;
-        let sender = flow.lock();
+        let mut sender = flow.lock();
         Self {
+            rate_bps: sender.pace().map(Rate::bps).filter(|rate| *rate < UNPACED_BPS),
+            fell_back: sender.law().report().fallen_back.is_some(),
             law: sender.spec().name().to_owned(),
             sent_packets: path.sent_packets,
             lost_packets: path.lost_packets,
@@ -78,11 +89,25 @@ pub async fn serve(server: Arc<Server>, site: Arc<Site>) {
         tokio::spawn(async move {
             let peer = incoming.remote_address();
             if let Ok((connection, flow)) = server.accept(incoming, &site.law).await {
+                let hears = tokio::spawn({
+                    let (connection, flow) = (connection.clone(), Arc::clone(&flow));
+                    async move { hear(&connection, &flow).await }
+                });
                 let _ = requests(&connection, &flow, &site).await;
                 connection.closed().await;
+                hears.abort();
                 server.forget(peer, &flow);
             }
         });
+    }
+}
+
+/// Hands echoes to a connection's law until the connection ends.
+async fn hear(connection: &Connection, flow: &Flow) {
+    while let Ok(frame) = connection.read_datagram().await {
+        if let Some(stamp) = stamps::heard(&frame) {
+            flow.lock().echo(stamp, 0);
+        }
     }
 }
 
@@ -115,7 +140,7 @@ async fn answer(
         stream.send_data(body.into()).await?;
         return Ok(stream.finish().await?);
     }
-    if let Err(why) = choose(request, flow, site) {
+    if let Err(why) = choose(request, connection, flow, site) {
         return refuse(stream, StatusCode::BAD_REQUEST, why).await;
     }
     if let Some(size) = path.strip_prefix("/bytes/") {
@@ -136,7 +161,7 @@ async fn answer(
 }
 
 /// Starts the law that the request names.
-fn choose(request: &Request<()>, flow: &Flow, site: &Site) -> Result<(), String> {
+fn choose(request: &Request<()>, connection: &Connection, flow: &Flow, site: &Site) -> Result<(), String> {
     let Some(named) = request.headers().get(LAW) else { return Ok(()) };
     let spec = controller::law(named.to_str().map_err(|_| format!("{LAW}: not a name"))?)?;
     let mut sender = flow.lock();
@@ -146,7 +171,13 @@ fn choose(request: &Request<()>, flow: &Flow, site: &Site) -> Result<(), String>
     if !site.clients_choose {
         return Err(format!("{LAW}: this server's law is {}; leave the header out", sender.spec().name()));
     }
-    sender.restart(&spec, 0);
+    if stamps::carried(&spec) && connection.max_datagram_size().is_none() {
+        return Err(format!(
+            "{LAW}: {} needs DATAGRAM frames (RFC 9221), which this client does not accept",
+            spec.name()
+        ));
+    }
+    sender.restart(&spec, flow.stamps.want(&spec));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! A socket for quinn that sends at the pace of each connection's law.
+//! A socket for quinn that sends at the pace of each connection's law, and adds and removes stamp packets.
 //!
 //! quinn's congestion controllers have no pace: quinn spreads a window over a round trip. Laws such as BBR and RCP
 //! give a rate, so the socket holds a connection's next datagram back until the rate lets it leave. The round trip of a
@@ -11,12 +11,12 @@ use crate::controller::Flow;
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 /// Datagrams below this size are not paced, bytes.
@@ -34,6 +34,8 @@ pub struct LawSocket {
     inner: Arc<dyn AsyncUdpSocket>,
     flows: Mutex<HashMap<SocketAddr, Arc<Flow>>>,
     alarm: Alarm,
+    /// Datagrams that arrived and were not handed out yet.
+    left: Mutex<VecDeque<(Vec<u8>, RecvMeta)>>,
 }
 
 /// An address as it is compared: IPv4 within IPv6 is IPv4.
@@ -49,7 +51,7 @@ impl LawSocket {
     /// The operating system refuses the socket or a thread.
     pub fn new(socket: std::net::UdpSocket) -> io::Result<Arc<Self>> {
         let inner = TokioRuntime.wrap_udp_socket(socket)?;
-        Ok(Arc::new(Self { inner, flows: Mutex::default(), alarm: Alarm::start()? }))
+        Ok(Arc::new(Self { inner, flows: Mutex::default(), alarm: Alarm::start()?, left: Mutex::default() }))
     }
 
     fn flows(&self) -> MutexGuard<'_, HashMap<SocketAddr, Arc<Flow>>> {
@@ -71,6 +73,52 @@ impl LawSocket {
 
     fn flow(&self, peer: SocketAddr) -> Option<Arc<Flow>> {
         self.flows().get(&canonical(peer)).cloned()
+    }
+
+    fn left(&self) -> MutexGuard<'_, VecDeque<(Vec<u8>, RecvMeta)>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the stamp packets of the datagrams in `buffer`. The kernel may have joined several of `meta.stride` bytes. If
+    /// they differ in length afterwards, only the first stays, and the others wait for the next call.
+    fn strip(&self, flow: &Flow, buffer: &mut [u8], meta: &mut RecvMeta) {
+        if meta.len == 0 || meta.stride == 0 {
+            return;
+        }
+        let starts = (0..meta.len).step_by(meta.stride);
+        let parts: Vec<_> = starts
+            .map(|start| {
+                let end = (start + meta.stride).min(meta.len);
+                start + flow.stamps.strip(&buffer[start..end])..end
+            })
+            .collect();
+        let stride = parts[0].len();
+        let alike = parts[..parts.len() - 1].iter().all(|part| part.len() == stride)
+            && parts.last().is_some_and(|last| last.len() <= stride);
+        let stay = if alike { parts.len() } else { 1 };
+        for part in &parts[stay..] {
+            let (len, stride) = (part.len(), part.len());
+            self.left().push_back((buffer[part.clone()].to_vec(), RecvMeta { len, stride, ..*meta }));
+        }
+        let mut len = 0;
+        for part in &parts[..stay] {
+            buffer.copy_within(part.clone(), len);
+            len += part.len();
+        }
+        (meta.len, meta.stride) = (len, stride);
+    }
+
+    /// Hands out datagrams that [`strip`](Self::strip) has kept; `None` if there are none.
+    fn put_back(&self, bufs: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> Option<usize> {
+        let mut left = self.left();
+        let mut count = 0;
+        for (buffer, meta) in bufs.iter_mut().zip(meta.iter_mut()) {
+            let Some((bytes, of)) = left.pop_front() else { break };
+            buffer[..bytes.len()].copy_from_slice(&bytes);
+            *meta = of;
+            count += 1;
+        }
+        (count > 0).then_some(count)
     }
 }
 
@@ -97,7 +145,11 @@ impl AsyncUdpSocket for LawSocket {
             as_it_is => as_it_is,
         };
         let Transmit { destination, contents, segment_size, src_ip, .. } = *transmit;
-        self.inner.try_send(&Transmit { destination, ecn, contents, segment_size, src_ip })?;
+        flow.stamps.learn(contents);
+        let stamped =
+            if contents.len() >= UNPACED { flow.stamps.stamped(&mut sender, now, contents) } else { None };
+        let sent = stamped.as_deref().unwrap_or(contents);
+        self.inner.try_send(&Transmit { destination, ecn, contents: sent, segment_size, src_ip })?;
         sender.on_departure(now, contents.len() as u64);
         Ok(())
     }
@@ -108,7 +160,16 @@ impl AsyncUdpSocket for LawSocket {
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        self.inner.poll_recv(cx, bufs, meta)
+        if let Some(count) = self.put_back(bufs, meta) {
+            return Poll::Ready(Ok(count));
+        }
+        let received = ready!(self.inner.poll_recv(cx, bufs, meta))?;
+        for (buffer, meta) in bufs.iter_mut().zip(meta.iter_mut()).take(received) {
+            if let Some(flow) = self.flow(meta.addr) {
+                self.strip(&flow, buffer, meta);
+            }
+        }
+        Poll::Ready(Ok(received))
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {

@@ -88,7 +88,7 @@ impl<'a> Packet<'a> {
         MIN_LEN + self.dcid.len() + self.scid.len()
     }
 
-    /// Appends the packet to `out`. Of a connection ID it writes at most [`MAX_ID`] bytes.
+    /// Appends the packet to `out`. It cuts a connection ID after [`MAX_ID`] bytes.
     pub fn append(&self, out: &mut Vec<u8>) {
         out.push(FIRST);
         out.extend(version(self.protocol).to_be_bytes());

@@ -1,0 +1,28 @@
+//! A server and a client in this process.
+
+use flowstamp_quic::controller;
+use flowstamp_quic::endpoint::Server;
+use flowstamp_quic::get::{Fetched, Wish, get};
+use flowstamp_quic::serve::{Site, serve};
+use flowstamp_quic::tls::Trust;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Starts a server. Returns its address and its certificate's fingerprint.
+pub fn start(fixed: bool, root: Option<PathBuf>) -> (SocketAddr, String) {
+    let server = Arc::new(Server::bind("127.0.0.1:0".parse().unwrap(), 1200).unwrap());
+    let told = (server.address().unwrap(), server.fingerprint().to_owned());
+    let site = Site { law: controller::law("cubic").unwrap(), clients_choose: !fixed, root };
+    tokio::spawn(serve(server, Arc::new(site)));
+    told
+}
+
+/// Fetches a page. Returns the result and the body.
+pub async fn fetch(url: &str, law: Option<&str>, trust: Trust) -> anyhow::Result<(Fetched, Vec<u8>)> {
+    let law = law.map(|name| (controller::law(name).unwrap(), name.to_owned()));
+    let wish = Wish { uri: url.parse()?, law, mtu: 1200, trust, timeout: Duration::from_secs(20) };
+    let mut body = Vec::new();
+    Ok((get(&wish, &mut body).await?, body))
+}

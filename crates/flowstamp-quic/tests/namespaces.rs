@@ -1,0 +1,116 @@
+//! `flowstamp-quic` between two network namespaces, as root.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "../../flowstamp-wire/tests/skip/mod.rs"]
+mod skip;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_flowstamp-quic");
+
+/// Two namespaces with a veth pair between them. They are removed when this is dropped.
+struct Namespaces {
+    names: [String; 2],
+}
+
+fn ip(arguments: &str) -> bool {
+    let done = Command::new("ip").args(arguments.split(' ')).stderr(Stdio::null()).status();
+    done.is_ok_and(|status| status.success())
+}
+
+impl Namespaces {
+    /// `None` without root or `ip`.
+    fn make() -> Option<Self> {
+        let names = ["s", "c"].map(|end| format!("fsq{}{end}", std::process::id()));
+        let [server, client] = &names;
+        if !ip(&format!("netns add {server}")) {
+            return None;
+        }
+        let made = Self { names: names.clone() };
+        for command in [
+            format!("netns add {client}"),
+            format!("link add v0 netns {server} type veth peer name v0 netns {client}"),
+            format!("-n {server} addr add 10.99.0.1/24 dev v0"),
+            format!("-n {client} addr add 10.99.0.2/24 dev v0"),
+            format!("-n {server} link set v0 up"),
+            format!("-n {client} link set v0 up"),
+            format!("-n {server} link set lo up"),
+        ] {
+            assert!(ip(&command), "ip {command}");
+        }
+        Some(made)
+    }
+
+    fn run(&self, end: usize, arguments: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[end], PROGRAM, "quic"]).args(arguments);
+        command
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.names {
+            ip(&format!("netns del {name}"));
+        }
+    }
+}
+
+/// A program that runs until this is dropped.
+struct Running(Child);
+
+impl Running {
+    /// Starts it, and returns its first line too.
+    fn start(command: &mut Command) -> (Self, String) {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        (Self(child), line)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[ignore = "long"]
+fn a_file_crosses_from_one_namespace_to_another_under_every_law() {
+    let Some(namespaces) = Namespaces::make() else {
+        // `make test` names skipped tests by this line.
+        skip::skip("network namespaces need root and ip");
+        return;
+    };
+    let (_server, told) =
+        Running::start(&mut namespaces.run(0, &["serve", "--listen", "10.99.0.1:4433", "--json"]));
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let fingerprint = told["fingerprint"].as_str().unwrap();
+    let path = |port: &str, law| {
+        let listen = format!("10.99.0.1:{port}");
+        let limits = ["--rate", "20Mbps", "--delay", "10ms", "--law", law];
+        let mut command = namespaces.run(0, &["path", "--listen", &listen, "--to", "10.99.0.1:4433"]);
+        Running::start(command.args(limits)).0
+    };
+    let _paths = [path("4434", "none"), path("4435", "rcp")];
+    let laws = namespaces.run(0, &["laws"]).output().unwrap();
+    let laws = String::from_utf8(laws.stdout).unwrap();
+    assert!(laws.lines().count() >= 14, "{laws}");
+    for law in laws.lines() {
+        let port = if law == "rcp" { 4435 } else { 4434 };
+        let url = format!("https://10.99.0.1:{port}/bytes/1500000");
+        let mut get = namespaces.run(1, &["get", &url, "--law", law, "--fingerprint", fingerprint, "--json"]);
+        let done = get.output().unwrap();
+        assert!(done.status.success(), "{law}: {}", String::from_utf8_lossy(&done.stderr));
+        let fetched: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(fetched["bytes"], 1_500_000, "{law}");
+        assert_eq!(fetched["server"]["law"], law);
+        assert_eq!(fetched["server"]["fell_back"], false, "{law}");
+        assert!(fetched["server"]["min_rtt_ms"].as_f64().unwrap() >= 20.0, "{law}: the path's delay");
+        assert_eq!(fetched["stamps"].as_u64().unwrap() > 0, law == "rcp", "{law}");
+    }
+}
