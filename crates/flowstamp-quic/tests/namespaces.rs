@@ -1,6 +1,11 @@
 //! `flowstamp-quic` between two network namespaces, as root.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test may panic, and says why it is skipped"
+)]
 
 #[path = "../../flowstamp-wire/tests/skip/mod.rs"]
 mod skip;
