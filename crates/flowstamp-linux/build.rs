@@ -7,7 +7,7 @@ fn main() {
     let out = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     // Where Debian keeps asm/types.h.
     let multiarch = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
-    for name in ["host", "path", "police", "router", "udp"] {
+    for name in ["host", "path", "police", "router", "scone", "udp"] {
         let source = format!("bpf/{name}.bpf.c");
         SkeletonBuilder::new()
             .source(&source)
@@ -21,6 +21,7 @@ fn main() {
     cc::Build::new()
         .file("bpf/laws_on_host.c")
         .file("bpf/sender_on_host.c")
+        .file("bpf/scone_on_host.c")
         .file("bpf/vcp_on_host.c")
         .file("bpf/xcpb_on_host.c")
         .include("bpf")
