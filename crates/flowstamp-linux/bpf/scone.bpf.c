@@ -65,13 +65,13 @@ struct {
 	__type(value, struct fs_scone_state);
 } state SEC(".maps");
 
-/* The state of the interface's router, if its law gives advice; the loader puts it here. */
+/* The state of the interface's router, if its law gives advice. The loader puts that map here, whose name this must have. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(key_size, 4);
 	__uint(value_size, 8);
-} router SEC(".maps");
+} link_state SEC(".maps");
 
 /* The subscriber's prefix: address family 4 or 6, then the address. */
 struct fs_scone_prefix {
@@ -355,10 +355,24 @@ struct fs_scone_packet {
 	__u64 tag;
 };
 
+/* Counts what a packet told about its flow. */
+FS_INLINE void count_judgement(struct fs_scone_counts *count, __u32 result, bool is_new)
+{
+	if (result & FS_SCONE_JUDGED)
+		count->periods++;
+	if (result & FS_SCONE_OVER)
+		count->periods_over++;
+	if (result & FS_SCONE_FIRST_OVER)
+		count->flows_over++;
+	if (is_new)
+		count->flows++;
+}
+
 /* Advises, counts and polices a packet of a flow, or one that begins a flow. */
 static __noinline int flow_packet(struct __sk_buff *skb, struct fs_scone_packet *packet)
 {
-	__u64 now = bpf_ktime_get_ns(), bytes;
+	/* A tick late at most, and much cheaper than the exact time. */
+	__u64 now = bpf_ktime_get_coarse_ns(), bytes;
 	__u32 zero = 0, index = packet->tag >> 8 & (FS_BUCKETS - 1), policy = FS_SCONE_UNKNOWN;
 	__u32 advice = FS_SCONE_UNKNOWN, result = 0, lowered = 0, packets = packet->seen.packets;
 	struct fs_scone_bucket *bucket = bpf_map_lookup_elem(&buckets, &index);
@@ -389,14 +403,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct fs_scone_packet 
 			may_write = fs_scone_may_write(flow, now, advice, config.first);
 	}
 	bpf_spin_unlock(&bucket->lock);
-	if (result & FS_SCONE_JUDGED)
-		count->periods++;
-	if (result & FS_SCONE_OVER)
-		count->periods_over++;
-	if (result & FS_SCONE_FIRST_OVER)
-		count->flows_over++;
-	if (is_new)
-		count->flows++;
+	count_judgement(count, result, is_new);
 	if (!admitted) {
 		count->dropped++;
 		return TCX_DROP;
@@ -454,7 +461,7 @@ int fs_scone(struct __sk_buff *skb)
 FS_INLINE void sample(struct fs_scone_state *law)
 {
 	__u32 zero = 0;
-	void *link = bpf_map_lookup_elem(&router, &zero);
+	void *link = bpf_map_lookup_elem(&link_state, &zero);
 
 	if (!link)
 		return;

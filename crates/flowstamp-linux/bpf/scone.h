@@ -28,15 +28,16 @@
 #define FS_SCONE_PERIOD_S 67
 #define FS_SCONE_PERIOD_NS (FS_SCONE_PERIOD_S * 1000000000ULL)
 #define FS_SCONE_FIRST 4
-#define FS_SCONE_APART_NS (15 * 1000000000ULL)
+/* A little less than 15 s, for senders that send a SCONE packet every 5 s. */
+#define FS_SCONE_APART_NS (14 * 1000000000ULL)
 /* Samples of the law's rate per second. */
 #define FS_SCONE_SAMPLES 10
 /* Burst of a policed flow: this time at its rate, and at least the bytes of two large frames of segmentation offload. */
 #define FS_SCONE_BURST_US 1000000ULL
 #define FS_SCONE_LEAST_BURST 131072ULL
 
-/* Rates of the signals in bits/s, rounded down: 10^(5 + n/20). */
-static const __u64 fs_scone_rates[FS_SCONE_SIGNALS] = {
+/* Rates of the signals in bits/s, rounded down: 10^(5 + n/20). That of FS_SCONE_UNKNOWN is the largest number. */
+static const __u64 fs_scone_rates[FS_SCONE_SIGNALS + 1] = {
 	100000ULL, 112201ULL, 125892ULL, 141253ULL, 158489ULL, 177827ULL, 199526ULL, 223872ULL, 251188ULL, 281838ULL,
 	316227ULL, 354813ULL, 398107ULL, 446683ULL, 501187ULL, 562341ULL, 630957ULL, 707945ULL, 794328ULL, 891250ULL,
 	1000000ULL, 1122018ULL, 1258925ULL, 1412537ULL, 1584893ULL, 1778279ULL, 1995262ULL, 2238721ULL, 2511886ULL,
@@ -52,13 +53,13 @@ static const __u64 fs_scone_rates[FS_SCONE_SIGNALS] = {
 	11220184543ULL, 12589254117ULL, 14125375446ULL, 15848931924ULL, 17782794100ULL, 19952623149ULL, 22387211385ULL,
 	25118864315ULL, 28183829312ULL, 31622776601ULL, 35481338923ULL, 39810717055ULL, 44668359215ULL, 50118723362ULL,
 	56234132519ULL, 63095734448ULL, 70794578438ULL, 79432823472ULL, 89125093813ULL, 100000000000ULL, 112201845430ULL,
-	125892541179ULL, 141253754462ULL, 158489319246ULL, 177827941003ULL, 199526231496ULL
+	125892541179ULL, 141253754462ULL, 158489319246ULL, 177827941003ULL, 199526231496ULL, ~0ULL
 };
 
-/* The signal's rate in bits/s; the largest number if it is unknown. */
+/* The signal's rate in bits/s; the largest number if it is unknown. The mask gives the verifier a bound. */
 FS_SCONE_INLINE __u64 fs_scone_rate(__u32 signal)
 {
-	return signal < FS_SCONE_SIGNALS ? fs_scone_rates[signal] : ~0ULL;
+	return fs_scone_rates[signal & FS_SCONE_UNKNOWN];
 }
 
 /* The highest signal whose rate is at most `rate` bits/s. Below the scale it is the lowest signal. */

@@ -12,6 +12,7 @@ mod privileges;
 mod program;
 mod reader;
 mod report;
+mod scone;
 mod share;
 pub mod sight;
 mod staged;
@@ -24,7 +25,8 @@ use std::process::ExitCode;
 /// Subcommands.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Stamp the packets that an interface sends, until `detach`. The program stays when the command ends.
+    /// Stamp the packets that an interface sends, or write SCONE's advice into them, until `detach`. The program stays when
+    /// the command ends.
     Attach(attach::Arguments),
     /// Stop stamping and remove everything that `attach` made.
     Detach(Interface),

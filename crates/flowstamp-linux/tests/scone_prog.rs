@@ -8,8 +8,8 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
 use packets::{ones_sum, skipped};
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::mem::MaybeUninit;
-use std::time::Duration;
 
 #[allow(clippy::all, clippy::pedantic, unused, reason = "generated")]
 mod skeleton {
@@ -18,7 +18,6 @@ mod skeleton {
 use skeleton::{SconeSkel, SconeSkelBuilder, types};
 
 const NEXT: i32 = -1;
-const DROP: i32 = 2;
 const UDP_LEN: usize = 8;
 const UNKNOWN: u32 = 127;
 
@@ -34,7 +33,11 @@ fn value_of<T>(bytes: &[u8]) -> T {
 }
 
 /// The element on Ethernet, with this signal for the interface, and datagrams of a flow that may be changed at once.
-fn load(object: &mut MaybeUninit<OpenObject>, signal: u32, change: impl FnOnce(&mut types::fs_scone_config)) -> SconeSkel<'_> {
+fn load(
+    object: &mut MaybeUninit<OpenObject>,
+    signal: u32,
+    change: impl FnOnce(&mut types::fs_scone_config),
+) -> SconeSkel<'_> {
     let mut open = SconeSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
     config.link_bytes = 14;
@@ -59,7 +62,8 @@ fn run(skeleton: &SconeSkel<'_>, frame: &[u8]) -> (i32, Vec<u8>) {
 
 fn counts(skeleton: &SconeSkel<'_>) -> types::fs_scone_counts {
     let mut sum = types::fs_scone_counts::default();
-    let each = skeleton.maps.counts.lookup_percpu(&[0; 4], MapFlags::ANY).expect("an array").expect("an entry");
+    let each =
+        skeleton.maps.counts.lookup_percpu(&[0; 4], MapFlags::ANY).expect("an array").expect("an entry");
     for cpu in each {
         let one: types::fs_scone_counts = value_of(&cpu);
         sum.packets += one.packets;
@@ -141,7 +145,20 @@ impl Wrapping {
             let [high, low] = shown(self.longer[1], header + length).to_be_bytes();
             let [flags, offset] = self.fragment.to_be_bytes();
             let start = bytes.len();
-            bytes.extend([0x40 | (header / 4) as u8, 0, high, low, 0, 7, flags, offset, 64, self.protocol, 0, 0]);
+            bytes.extend([
+                0x40 | (header / 4) as u8,
+                0,
+                high,
+                low,
+                0,
+                7,
+                flags,
+                offset,
+                64,
+                self.protocol,
+                0,
+                0,
+            ]);
             let hosts = [&[10, 0, 0, 1], &self.to[..4]].concat();
             bytes.extend(&hosts);
             bytes.extend(vec![1; 4 * options]);
@@ -192,7 +209,7 @@ impl Wrapping {
     }
 }
 
-/// What the element should make of the frame, by the Rust codec.
+/// The frame as the Rust codec changes it.
 fn expected(wrapping: &Wrapping, frame: &Frame, advice: Signal) -> (Vec<u8>, Lowered) {
     let mut bytes = frame.bytes.clone();
     let length = usize::from(u16::from_be_bytes([bytes[frame.udp + 4], bytes[frame.udp + 5]]));
@@ -283,7 +300,8 @@ fn any_wrapping() -> impl Strategy<Value = Wrapping> {
 fn any_payload() -> impl Strategy<Value = Vec<u8>> {
     let id = || proptest::collection::vec(any::<u8>(), 0..=20);
     let rest = proptest::collection::vec(any::<u8>(), 0..30);
-    let whole = (0_u8..128, id(), id(), rest).prop_map(|(bits, dcid, scid, rest)| payload(bits, &dcid, &scid, &rest));
+    let whole =
+        (0_u8..128, id(), id(), rest).prop_map(|(bits, dcid, scid, rest)| payload(bits, &dcid, &scid, &rest));
     let cut = (whole.clone(), 0_usize..60).prop_map(|(bytes, len)| bytes[..len.min(bytes.len())].to_vec());
     let damaged = (whole.clone(), 0_usize..8, any::<u8>()).prop_map(|(mut bytes, at, byte)| {
         bytes[at % 7] = byte;
@@ -299,9 +317,12 @@ fn the_program_does_what_the_codec_does() {
         return;
     }
     let mut objects: Vec<_> = (0..4).map(|_| MaybeUninit::uninit()).collect();
-    let skeletons: Vec<_> =
-        [0, 33, 126, UNKNOWN].into_iter().zip(&mut objects).map(|(bits, object)| load(object, bits, |_| {})).collect();
-    let config = ProptestConfig::with_cases(3000);
+    let skeletons: Vec<_> = [0, 33, 126, UNKNOWN]
+        .into_iter()
+        .zip(&mut objects)
+        .map(|(bits, object)| load(object, bits, |_| {}))
+        .collect();
+    let config = ProptestConfig::with_cases(800);
     proptest!(config, |(wrapping in any_wrapping(), payload in any_payload(), which in 0_usize..4)| {
         let advice = signal([0, 33, 126, 127][which]);
         let frame = wrapping.frame(&payload);
@@ -312,4 +333,290 @@ fn the_program_does_what_the_codec_does() {
             prop_assert_eq!(run(&skeletons[which], &bytes), (NEXT, bytes));
         }
     });
+}
+
+/// CLOCK_MONOTONIC, which is the program's, in ns.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes `time`.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+const SECOND: u64 = 1_000_000_000;
+const PERIOD: u64 = scone::PERIOD_S * SECOND;
+/// The program's clock is behind by a tick, at most this.
+const TICK: u64 = SECOND / 100;
+
+/// The bucket at this place.
+fn bucket(skeleton: &SconeSkel<'_>, at: u32) -> types::fs_scone_bucket {
+    value_of(
+        &skeleton.maps.buckets.lookup(&at.to_ne_bytes(), MapFlags::ANY).expect("an array").expect("an entry"),
+    )
+}
+
+thread_local! {
+    /// The bucket of this test's only flow, once it has been found.
+    static AT: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// Changes the state of the only flow.
+fn change_flow(skeleton: &SconeSkel<'_>, change: impl Fn(&mut types::fs_scone_flow)) {
+    let is_there = |at: &u32| bucket(skeleton, *at).flows.iter().any(|flow| flow.tag != 0);
+    let at = AT.get().or_else(|| (0..32768).find(is_there)).expect("a flow");
+    AT.set(Some(at));
+    let mut bucket = bucket(skeleton, at);
+    bucket.flows.iter_mut().filter(|flow| flow.tag != 0).for_each(change);
+    skeleton.maps.buckets.update(&at.to_ne_bytes(), bytes_of(&bucket), MapFlags::ANY).expect("an array");
+}
+
+/// A datagram without advice yet, and one with a short header, of the same flow.
+fn scone_and_other(wrapping: &Wrapping, other_bytes: usize) -> [Vec<u8>; 2] {
+    let head = payload(127, &[1; 8], &[], &[0x41, 2, 3]);
+    [head, vec![0x41; other_bytes]].map(|payload| wrapping.frame(&payload).bytes)
+}
+
+/// The signal in a frame of the plain wrapping.
+fn signal_in(frame: &[u8]) -> u8 {
+    scone::Packet::parse(&frame[14 + 20 + UDP_LEN..]).expect("a SCONE packet").signal.bits()
+}
+
+/// The longest prefix of the destination, and the lowest of all advice.
+#[test]
+fn the_lowest_advice_counts() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, 60, |config| config.prefixes = 5);
+    let put = |version: u8, address: &[u8], bits: u32, signal: u32| {
+        let mut key = types::fs_scone_prefix { bits: 8 + bits, version, ..Default::default() };
+        key.address[..address.len()].copy_from_slice(address);
+        skeleton.maps.prefixes.update(bytes_of(&key), &signal.to_ne_bytes(), MapFlags::ANY).expect("a map");
+    };
+    put(4, &[10, 0, 0, 0], 8, 50);
+    put(4, &[10, 0, 1, 0], 24, 40);
+    put(4, &[10, 0, 1, 7], 32, 70);
+    put(6, &[0x0a, 0], 16, 45);
+    put(6, &[], 0, 20);
+    let advice = |v6: bool, to: &[u8], port: u16| {
+        let mut wrapping =
+            Wrapping { from_port: port, ip_options: (!v6).then_some(0), ..Wrapping::default() };
+        wrapping.to[..to.len()].copy_from_slice(to);
+        let frame = wrapping.frame(&payload(127, &[1; 8], &[], &[0x41]));
+        let (code, out) = run(&skeleton, &frame.bytes);
+        assert_eq!(code, NEXT);
+        scone::Packet::parse(&out[frame.udp + UDP_LEN..]).expect("a SCONE packet").signal.bits()
+    };
+    // The interface's 60 is lower than the 70 of one address.
+    let found =
+        [[10, 9, 9, 9], [10, 0, 1, 2], [10, 0, 1, 7], [11, 0, 0, 1]].map(|to| advice(false, &to, 443));
+    assert_eq!(found, [50, 40, 60, 60]);
+    // The same bytes are other prefixes in IPv6.
+    assert_eq!([[0x0a, 0], [0x0b, 0]].map(|to| advice(true, &to, 443)), [45, 20]);
+    // Advice of a law, for a flow that has begun and for a new one.
+    let law = types::fs_scone_state { law_signal: 42, ..Default::default() };
+    skeleton.maps.state.update(&[0; 4], bytes_of(&law), MapFlags::ANY).expect("an array");
+    assert_eq!([443, 444].map(|port| advice(false, &[10, 9, 9, 9], port)), [42, 42]);
+    assert_eq!(advice(false, &[10, 0, 1, 2], 443), 40);
+    let counts = counts(&skeleton);
+    assert_eq!((counts.packets, counts.lowered, counts.flows), (9, 9, 7));
+}
+
+/// The draft allows a few changes of a flow's datagrams in a period: four, one each 14 s, and four more for lower advice.
+#[test]
+fn a_flow_is_changed_a_few_times_in_a_period() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, 40, |config| config.first = 4);
+    let plain = Wrapping::default();
+    let [frame, other] = scone_and_other(&plain, 100);
+    let signals = || (0..6).map(|_| signal_in(&run(&skeleton, &frame).1)).collect::<Vec<_>>();
+    assert_eq!(signals(), [40, 40, 40, 40, 127, 127]);
+    // As low already: nothing to change.
+    let low = plain.frame(&payload(39, &[1; 8], &[], &[0x41])).bytes;
+    assert_eq!(run(&skeleton, &low).1, low);
+    change_flow(&skeleton, |flow| flow.written_ns -= 14 * SECOND + TICK);
+    assert_eq!(signals(), [40, 127, 127, 127, 127, 127]);
+    let law = types::fs_scone_state { law_signal: 30, ..Default::default() };
+    skeleton.maps.state.update(&[0; 4], bytes_of(&law), MapFlags::ANY).expect("an array");
+    assert_eq!(signals(), [30, 30, 30, 30, 127, 127]);
+    // Higher advice waits, so that an advice that changes to and fro does not change every datagram.
+    let law = types::fs_scone_state { law_signal: 31, ..Default::default() };
+    skeleton.maps.state.update(&[0; 4], bytes_of(&law), MapFlags::ANY).expect("an array");
+    assert_eq!(signals(), [127; 6]);
+    // The next period begins with any packet of the flow.
+    change_flow(&skeleton, |flow| flow.since_ns -= PERIOD + TICK);
+    assert_eq!(run(&skeleton, &other).1, other);
+    assert_eq!(signals(), [31, 31, 31, 31, 127, 127]);
+    let counts = counts(&skeleton);
+    assert_eq!((counts.lowered, counts.kept, counts.flows), (13, 1, 1));
+    assert_eq!(counts.packets, counts.lowered + counts.kept + counts.spared);
+}
+
+/// A flow is judged by bytes of payload in a period, from its second period on, and by the higher advice of two periods.
+#[test]
+fn flows_are_judged_by_the_higher_advice_of_two_periods() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    // 1 Mb/s: 8.375 MB in a period.
+    let skeleton = load(&mut object, 20, |_| {});
+    let [frame, other] = scone_and_other(&Wrapping::default(), 1000);
+    let set_law = |signal| {
+        let law = types::fs_scone_state { law_signal: signal, ..Default::default() };
+        skeleton.maps.state.update(&[0; 4], bytes_of(&law), MapFlags::ANY).expect("an array");
+    };
+    // Ends the period with so many bytes in it, and tells the judgements so far.
+    let period = |bytes: u64| {
+        change_flow(&skeleton, |flow| {
+            flow.since_ns = now() - PERIOD - TICK;
+            flow.bytes = bytes;
+        });
+        assert_eq!(run(&skeleton, &other), (NEXT, other.clone()));
+        let counts = counts(&skeleton);
+        (counts.periods, counts.periods_over, counts.flows_over)
+    };
+    assert_eq!(run(&skeleton, &other), (NEXT, other.clone()));
+    assert_eq!(counts(&skeleton).flows, 0, "no SCONE packet yet");
+    run(&skeleton, &frame);
+    assert_eq!(period(100_000_000), (0, 0, 0), "the first period");
+    assert_eq!(period(8_375_000), (1, 0, 0));
+    // A tick of 10 ms allows 1250 bytes more, and the limit is in whole ms.
+    assert_eq!(period(8_377_000), (2, 1, 1));
+    assert_eq!(period(8_377_000), (3, 2, 1), "the same flow");
+    // Lower advice counts after two periods in which it applied.
+    set_law(0);
+    assert_eq!(period(8_000_000), (4, 2, 1));
+    assert_eq!(period(8_000_000), (5, 2, 1));
+    assert_eq!(period(8_000_000), (6, 3, 2));
+    assert_eq!(period(837_000), (7, 3, 2));
+    // Higher advice counts at once.
+    set_law(UNKNOWN);
+    run(&skeleton, &other);
+    assert_eq!(period(8_000_000), (8, 3, 2));
+    assert_eq!(counts(&skeleton).dropped, 0);
+}
+
+/// With enforcement a flow that was over its advice gets that rate, until it has obeyed for a period.
+#[test]
+fn enforcement_limits_flows_over_their_advice() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    // 10 Mb/s: a burst of a second is 1.25 MB, and a period 83.75 MB.
+    let skeleton = load(&mut object, 40, |config| config.enforce = 1);
+    let [frame, other] = scone_and_other(&Wrapping::default(), 1000);
+    let passed = |n: usize| (0..n).filter(|_| run(&skeleton, &other).0 == NEXT).count();
+    let end_period = |bytes: u64| {
+        change_flow(&skeleton, |flow| {
+            flow.since_ns = now() - PERIOD - TICK;
+            flow.bytes = bytes;
+        });
+    };
+    run(&skeleton, &frame);
+    end_period(100_000_000);
+    assert_eq!(passed(1500), 1500);
+    end_period(100_000_000);
+    // The burst, and what 10 Mb/s add during the calls.
+    // A tick is 12 packets.
+    let start = now();
+    let first = passed(2500);
+    let added = ((now() - start) as f64 * 1.25e6 / 1e9 / 1000.0) as usize;
+    assert!((1249..=1263 + added).contains(&first), "{first} of 2500 passed, {added} since");
+    assert_eq!(counts(&skeleton).dropped, 2500 - first as u64);
+    let start = now();
+    change_flow(&skeleton, |flow| {
+        flow.tokens = 0;
+        flow.tokens_ns = start - SECOND / 10;
+    });
+    let later = passed(400);
+    let added = ((now() - start) as f64 * 1.25e6 / 1e9 / 1000.0) as usize;
+    assert!((112..=127 + added).contains(&later), "{later} passed after 100 ms, {added} since");
+    // Dropped packets count as sent, and a flow that has obeyed is free again.
+    end_period(80_000_000);
+    assert_eq!(passed(1500), 1500);
+    // Other flows of the same hosts are left alone.
+    let [_, stranger] = scone_and_other(&Wrapping { from_port: 444, ..Wrapping::default() }, 1000);
+    end_period(100_000_000);
+    passed(1500);
+    assert_eq!((0..1500).filter(|_| run(&skeleton, &stranger).0 == NEXT).count(), 1500);
+}
+
+/// A table full of flows that are not idle gives no advice to new ones, and leaves their datagrams alone.
+#[test]
+fn a_full_table_leaves_new_flows_alone() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, 40, |_| {});
+    let fill = |age: u64| {
+        let flow = types::fs_scone_flow {
+            tag: 1 << 63,
+            last_ns: now() - age,
+            since_ns: now() - age,
+            ..Default::default()
+        };
+        let bucket = types::fs_scone_bucket { flows: [flow; 2], ..Default::default() };
+        for at in 0..32768_u32 {
+            skeleton
+                .maps
+                .buckets
+                .update(&at.to_ne_bytes(), bytes_of(&bucket), MapFlags::ANY)
+                .expect("an array");
+        }
+    };
+    let [frame, _] = scone_and_other(&Wrapping::default(), 100);
+    fill(PERIOD / 2);
+    assert_eq!(run(&skeleton, &frame), (NEXT, frame.clone()));
+    assert_eq!((counts(&skeleton).untracked, counts(&skeleton).flows), (1, 0));
+    fill(PERIOD + SECOND);
+    assert_eq!(signal_in(&run(&skeleton, &frame).1), 40);
+    assert_eq!((counts(&skeleton).untracked, counts(&skeleton).flows), (1, 1));
+}
+
+/// Each datagram of a frame of segmentation offload may begin with a SCONE packet.
+#[test]
+fn datagrams_of_a_large_frame() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, 33, |_| {});
+    let segment = |bits: u8| {
+        let mut bytes = payload(bits, &[1; 8], &[], &[0x41]);
+        bytes.resize(500, 0x55);
+        bytes
+    };
+    let mut other = segment(127);
+    other[0] = 0x41;
+    // The last one is shorter; in it, nothing follows the SCONE packet.
+    let end = payload(127, &[1; 8], &[], &[]);
+    let payload = [segment(127), other, segment(20), segment(40), end].concat();
+    let frame = Wrapping::default().frame(&payload);
+    let mut context = types::__sk_buff { gso_size: 500, gso_segs: 5, ..Default::default() };
+    let mut out = vec![0; frame.bytes.len()];
+    // SAFETY: a plain structure of the kernel's.
+    let context = unsafe {
+        std::slice::from_raw_parts_mut((&raw mut context).cast::<u8>(), size_of::<types::__sk_buff>())
+    };
+    let input = ProgramInput {
+        context_in: Some(context),
+        data_in: Some(&frame.bytes),
+        data_out: Some(&mut out),
+        ..ProgramInput::default()
+    };
+    assert_eq!(skeleton.progs.fs_scone.test_run(input).expect("it runs").return_value as i32, NEXT);
+    let mut expected = frame.bytes.clone();
+    assert_eq!(scone::lower_in_udp(&mut expected[frame.udp..], signal(33)), Lowered::From(Signal::UNKNOWN));
+    // The kernel computes the checksums of later datagrams.
+    scone::lower(&mut expected[frame.udp + UDP_LEN + 1500..], signal(33));
+    assert_eq!(out, expected);
+    let counts = counts(&skeleton);
+    assert_eq!((counts.packets, counts.lowered, counts.kept), (3, 2, 1));
 }

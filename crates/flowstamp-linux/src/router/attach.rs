@@ -2,7 +2,7 @@
 
 use super::pins::{self, pinned_config};
 use super::program::{self, LinkConfig, Share, bytes_of, load, start};
-use super::{Interface, htb, metrics, share, sight, staged};
+use super::{Interface, htb, metrics, scone, share, sight, staged};
 use crate::bpffs;
 use crate::law::{self, Law};
 use crate::netlink::Socket;
@@ -22,29 +22,29 @@ pub struct Arguments {
     #[command(flatten)]
     interface: Interface,
     /// The law: rcp, xcp, vcp or xcp-b.
-    #[arg(long, value_name = "LAW", value_parser = law::parse_router)]
-    law: &'static Law,
+    #[arg(long, value_name = "LAW", value_parser = law::parse_router, required_unless_present = "scone")]
+    law: Option<&'static Law>,
     /// Capacity of the link: its shaper's or device's rate. Not for xcp-b, which is for links of unknown
     /// rate.
-    #[arg(long)]
+    #[arg(long, requires = "law")]
     rate: Option<Rate>,
     /// A parameter of the law, as in a scenario's `router`, such as alpha=0.4 or max_interval=20ms; can be
     /// repeated. Parameters that the kernel's law does not support are refused.
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", requires = "law")]
     set: Vec<String>,
     /// Target utilisation: RCP's `eta`, VCP's `gamma`. Keep it below 1, because a shaper's rate and a law's
     /// estimate never agree exactly [default: 0.95].
-    #[arg(long)]
+    #[arg(long, requires = "law")]
     eta: Option<f64>,
     /// Shortest interval between decisions: XCP's `min_interval` [default: 1ms].
-    #[arg(long)]
+    #[arg(long, requires = "law")]
     min_interval: Option<Time>,
     /// Received packets share the interface's medium, as on a radio. Data packets are then also counted and
     /// stamped when they are received (xcp-b).
-    #[arg(long)]
+    #[arg(long, requires = "law")]
     half_duplex: bool,
     /// Make classes for the law's own traffic and for other traffic, limited together to --rate.
-    #[arg(long, value_name = "SCHEDULER")]
+    #[arg(long, value_name = "SCHEDULER", requires = "law")]
     share: Option<Scheduler>,
     /// Initial share of the own class, which `router share` adapts.
     #[arg(long, requires = "share", default_value_t = 0.5)]
@@ -52,6 +52,8 @@ pub struct Arguments {
     /// Buffer of both classes together [default: 100 ms at the link's rate].
     #[arg(long, requires = "share", value_name = "SIZE")]
     buffer: Option<Bytes>,
+    #[command(flatten)]
+    scone: scone::Options,
     /// After attaching, serve Prometheus at this address and port for all routers, until stopped; see `router status`.
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
@@ -70,18 +72,34 @@ const LEAST_DEFAULT_BUFFER: u64 = 15_140;
 
 pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interface = &arguments.interface;
-    let law::Given { spec, eta, min_interval } =
-        law::given(arguments.law, &arguments.set, arguments.eta, arguments.min_interval)?;
-    if arguments.share.is_some() && arguments.law.blind {
-        let name = arguments.law.name;
-        let text = format!("--share htb divides a rate, which {name} is not told; leave it out, or use xcp");
-        return Err(Refusal(text).into());
+    let law = arguments.law.map(|law| Ok::<_, Refusal>((law, wanted(arguments, law)?))).transpose()?;
+    let advice = arguments.scone.wanted(arguments.law)?;
+    let listener = arguments.metrics.map(metrics::listen).transpose()?;
+    let lock = pins::prepare(&interface.pins.root)?;
+    let done = law
+        .map_or(Ok(()), |(law, wanted)| attach_law(interface, law, wanted, advice.is_some()))
+        .and_then(|()| advice.map_or(Ok(()), |advice| scone::attach(interface, &advice)));
+    if done.is_err() {
+        pins::tidy(&interface.pins.root);
     }
-    if arguments.half_duplex && !arguments.law.blind {
-        let name = arguments.law.name;
+    drop(lock);
+    done?;
+    listener.map_or(Ok(ExitCode::SUCCESS), |listener| metrics::serve(listener, &interface.pins.root))
+}
+
+/// The requested router. Reports wrong arguments before anything changes.
+fn wanted(arguments: &Arguments, law: &'static Law) -> Result<LinkConfig, Refusal> {
+    let law::Given { spec, eta, min_interval } =
+        law::given(law, &arguments.set, arguments.eta, arguments.min_interval)?;
+    let name = law.name;
+    if arguments.share.is_some() && law.blind {
+        let text = format!("--share htb divides a rate, which {name} is not told; leave it out, or use xcp");
+        return Err(Refusal(text));
+    }
+    if arguments.half_duplex && !law.blind {
         let text =
             format!("--half-duplex: {name} is told the rate of what leaves; leave it out, or use xcp-b");
-        return Err(Refusal(text).into());
+        return Err(Refusal(text));
     }
     let wanted = LinkConfig {
         half_duplex: arguments.half_duplex,
@@ -98,23 +116,12 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             }),
         }),
     };
-    // Reports wrong arguments before anything changes.
     LinkConfig { limit: Some(Limit::Bytes(1)), ..wanted.clone() }.translate(1, 14)?;
-    let listener = arguments.metrics.map(metrics::listen).transpose()?;
-    let lock = pins::prepare(&interface.pins.root)?;
-    let done = attach_prepared(interface, arguments.law, wanted);
-    if done.is_err() {
-        pins::tidy(&interface.pins.root);
-    }
-    drop(lock);
-    match listener {
-        Some(listener) if done.is_ok() => metrics::serve(listener, &interface.pins.root),
-        _ => done,
-    }
+    Ok(wanted)
 }
 
-/// Attaches the router; the caller holds the lock on the directory of pins.
-fn attach_prepared(interface: &Interface, law: &Law, mut wanted: LinkConfig) -> anyhow::Result<ExitCode> {
+/// Attaches the router; the caller holds the lock on the directory of pins. `advised` says that a SCONE element follows.
+fn attach_law(interface: &Interface, law: &Law, mut wanted: LinkConfig, advised: bool) -> anyhow::Result<()> {
     pins::enter(interface)?;
     let (ifindex, link_bytes) = pins::look_up(&interface.name)?;
     let directory = pins::directory(interface);
@@ -141,12 +148,12 @@ fn attach_prepared(interface: &Interface, law: &Law, mut wanted: LinkConfig) -> 
         && classes_stand
         && staged::is_on(&directory, Some(ifindex))
     {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     htb::check(&interface.name, &root, wanted.share.is_some())?;
     let mut object = MaybeUninit::uninit();
     let mut skeleton = load(&mut object, &config, &first, false)?;
-    end_police(interface)?;
+    end_police(interface, advised)?;
     let stood = staged::is_on(&directory, Some(ifindex));
     let done = stage(&staged::beside(&directory), &mut skeleton, &wanted)
         .and_then(|()| Ok(arrange(&interface.name, &socket, ifindex, &root, &wanted)?))
@@ -170,18 +177,18 @@ fn attach_prepared(interface: &Interface, law: &Law, mut wanted: LinkConfig) -> 
         }
     }
     // Removed last, because these pins say that the classes are ours.
-    staged::discard(&directory)?;
-    Ok(ExitCode::SUCCESS)
+    staged::discard(&directory)
 }
 
-/// Detaches the police, whose settings depend on the old router and which must run after the new one.
-fn end_police(interface: &Interface) -> anyhow::Result<()> {
+/// Detaches the police, whose settings depend on the old router and which must run after the new one. Also ends advice that
+/// comes from the old router.
+fn end_police(interface: &Interface, advised: bool) -> anyhow::Result<()> {
     let policed = pins::of_police(interface);
     if policed.exists() {
         pins::remove(&policed)?;
         println!("the police of {} has ended: run `router police` again", interface.name);
     }
-    Ok(())
+    scone::end(interface, advised)
 }
 
 /// Whether pins say that the interface's classes are ours. Includes the pins of an `attach` that was killed.
@@ -281,7 +288,9 @@ fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
 pub fn detach(interface: &Interface) -> anyhow::Result<ExitCode> {
     bpffs::check_owners(&interface.pins.root)?;
     let directory = pins::directory(interface);
-    let directories = [pins::of_police(interface), staged::beside(&directory), directory];
+    let scone = pins::of_scone(interface);
+    let directories =
+        [pins::of_police(interface), staged::beside(&scone), scone, staged::beside(&directory), directory];
     // Creates nothing if there is nothing to remove.
     if !directories.iter().any(|d| d.exists()) {
         // SAFETY: no arguments.

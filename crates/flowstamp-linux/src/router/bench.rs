@@ -3,6 +3,7 @@
 
 use super::operations::{self, Operations};
 use super::program::{LinkConfig, Share, load, types};
+use super::scone;
 use crate::law::{self, LAWS, Law, ROUTERS};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::{Bytes, Rate};
@@ -78,6 +79,44 @@ fn measure(
     Ok(Measured { name, median_ns: ns[ns.len() / 2], min_ns: ns[0], max_ns: ns[ns.len() - 1] })
 }
 
+/// An Ethernet frame with IPv4 without options and UDP with `payload`, which is padded to 1000 bytes.
+fn datagram(payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    let total = 20 + 8 + 1000_u16;
+    let [high, low] = total.to_be_bytes();
+    frame.extend([0x45, 0, high, low, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let [high, low] = (total - 20).to_be_bytes();
+    frame.extend([1, 0xbb, 0xc3, 0x50, high, low, 0x12, 0x34]);
+    frame.extend(payload);
+    frame.resize(14 + usize::from(total), 0);
+    frame
+}
+
+/// The cost of SCONE's network element: datagrams of other flows first, because a SCONE packet begins a flow.
+fn measure_scone(arguments: &Arguments) -> anyhow::Result<Vec<Measured>> {
+    let mut object = MaybeUninit::uninit();
+    let skeleton = scone::load_bench(&mut object)?;
+    let program = &skeleton.progs.fs_scone;
+    let low = flowstamp_wire::scone::Packet {
+        signal: flowstamp_wire::scone::Signal::MIN,
+        dcid: &[1; 8],
+        scid: &[],
+    };
+    let mut packet = [0; 16];
+    let len = low.emit(&mut packet)?;
+    // A QUIC packet with a short header, of which most datagrams consist.
+    let short = datagram(&[0x41, 1, 1, 1, 1, 1, 1, 1, 1]);
+    [
+        ("SCONE, TCP", frame(&[])),
+        ("SCONE, UDP of other flows", short.clone()),
+        ("SCONE, packet, signal stays", datagram(&packet[..len])),
+        ("SCONE, UDP of the same flow", short),
+    ]
+    .into_iter()
+    .map(|(name, frame)| measure(arguments, name.to_owned(), program, &frame))
+    .collect()
+}
+
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut results = Vec::new();
     let shared = Share { own_weight: 0.5, buffer: Bytes::new(1_000_000) };
@@ -114,6 +153,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         results.push(measure(arguments, none, program, &without)?);
         results.push(measure(arguments, some, program, &with)?);
     }
+    results.extend(measure_scone(arguments)?);
     let document = Document { programs: results, rcp: operations::count()? };
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&document)?);

@@ -5,6 +5,7 @@ use super::http::{self, Page};
 use super::privileges;
 use super::reader::Reader;
 use super::report::{Report, reports};
+use super::scone::{Element, elements};
 use crate::law::ROUTERS;
 use crate::refusal::Refusal;
 use prometheus_client::encoding::text::encode;
@@ -64,8 +65,56 @@ const COUNTERS: [(&str, &str, Count); 3] = [
     ("dropped_packets", "Packets that the queueing discipline dropped", |r| r.dropped_packets),
 ];
 
-/// Formats all `reports` as OpenMetrics text.
-fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
+type Advice = fn(&Element) -> Option<f64>;
+type AdviceCount = fn(&Element) -> u64;
+
+/// The gauges of SCONE's network elements.
+const SCONE_GAUGES: [(&str, &str, Advice); 4] = [
+    ("advice_bps", "Advice for all flows", |e| e.advice_bps.map(|bps| bps as f64)),
+    ("law_advice_bps", "Advice from the law", |e| e.law_advice_bps.map(|bps| bps as f64)),
+    ("prefixes", "Prefixes with advice of their own", |e| Some(e.prefixes.into())),
+    ("enforced", "Whether flows over their advice are limited", |e| Some(f64::from(e.enforced))),
+];
+
+/// The counters of SCONE's network elements.
+const SCONE_COUNTERS: [(&str, &str, AdviceCount); 11] = [
+    ("packets", "Datagrams with a SCONE packet", |e| e.counts.packets),
+    ("lowered_packets", "Datagrams whose signal was lowered", |e| e.counts.lowered_packets),
+    ("kept_packets", "Datagrams whose signal was as low already", |e| e.counts.kept_packets),
+    ("spared_packets", "Datagrams of flows changed often enough", |e| e.counts.spared_packets),
+    ("unadvised_packets", "Datagrams for which there is no advice", |e| e.counts.unadvised_packets),
+    ("untracked_packets", "Datagrams of flows without a place in the table", |e| e.counts.untracked_packets),
+    ("flows", "Flows with SCONE packets", |e| e.counts.flows),
+    ("flows_over", "Flows found over their advice", |e| e.counts.flows_over),
+    ("periods", "Periods in which flows were monitored", |e| e.counts.periods),
+    ("periods_over", "Those periods in which the flow was over its advice", |e| e.counts.periods_over),
+    ("dropped_packets", "Frames that enforcement dropped", |e| e.counts.dropped_packets),
+];
+
+/// Registers the metrics of SCONE's network elements.
+fn register_advice(all: &mut Registry, elements: &[Element]) {
+    let registry = all.sub_registry_with_prefix("flowstamp_scone");
+    let labels = |e: &Element| vec![("interface".to_owned(), e.interface.clone())];
+    for (name, help, value) in SCONE_GAUGES {
+        let family = Floats::default();
+        registry.register(name, help, family.clone());
+        for e in elements {
+            if let Some(value) = value(e) {
+                family.get_or_create(&labels(e)).set(value);
+            }
+        }
+    }
+    for (name, help, value) in SCONE_COUNTERS {
+        let family = Counts::default();
+        registry.register(name, help, family.clone());
+        for e in elements {
+            family.get_or_create(&labels(e)).inc_by(value(e));
+        }
+    }
+}
+
+/// Formats all `reports` and `elements` as OpenMetrics text.
+fn render(reports: &[Report], elements: &[Element]) -> Result<String, std::fmt::Error> {
     let mut all = Registry::default();
     let attached = Gauge::<i64>::default();
     attached.set(reports.len() as i64);
@@ -105,6 +154,7 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
             family.get_or_create(&labels(r)).inc_by(value(r));
         }
     }
+    register_advice(&mut all, elements);
     let mut text = String::new();
     encode(&mut text, &all)?;
     Ok(text)
@@ -137,7 +187,9 @@ pub fn listen(at: SocketAddr) -> Result<TcpListener, Refusal> {
 fn attached(root: &Path) -> anyhow::Result<String> {
     let mut reports = reports(root)?;
     reports.retain(|report| report.attached);
-    Ok(render(&reports)?)
+    let mut elements = elements(root);
+    elements.retain(|element| element.attached);
+    Ok(render(&reports, &elements)?)
 }
 
 /// Serves the metrics of the routers in `root` until stopped.
@@ -191,10 +243,19 @@ mod tests {
         ROUTERS.map(report).into()
     }
 
+    fn element() -> Element {
+        Element {
+            interface: "eth0".into(),
+            advice_bps: Some(1),
+            law_advice_bps: Some(1),
+            ..Element::default()
+        }
+    }
+
     fn names(text: &str) -> BTreeSet<String> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         text.split(|c: char| !is_part(c))
-            .filter(|word| word.starts_with("flowstamp_router_"))
+            .filter(|word| word.starts_with("flowstamp_router_") || word.starts_with("flowstamp_scone_"))
             .map(str::to_owned)
             .collect()
     }
@@ -202,7 +263,7 @@ mod tests {
     /// Some router exports every metric that the Grafana dashboard uses.
     #[test]
     fn the_dashboard_asks_for_what_is_exported() {
-        let text = render(&reports()).unwrap();
+        let text = render(&reports(), &[element()]).unwrap();
         let exported: BTreeSet<_> = text
             .lines()
             .filter(|line| !line.starts_with('#'))
@@ -212,6 +273,10 @@ mod tests {
         assert!(dashboard.len() > 20, "{dashboard:?}");
         let missing: Vec<_> = dashboard.difference(&exported).collect();
         assert!(missing.is_empty(), "not exported: {missing:?}");
+        let scone = |name: &&String| name.starts_with("flowstamp_scone_");
+        let unseen: Vec<_> =
+            exported.iter().filter(scone).filter(|name| !dashboard.contains(*name)).collect();
+        assert!(unseen.is_empty(), "SCONE's, and not in the dashboard: {unseen:?}");
         // Every law variable is also in the dashboard.
         let law = |name: &&String| {
             ROUTERS

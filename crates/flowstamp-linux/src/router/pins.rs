@@ -88,6 +88,16 @@ pub fn of_police(interface: &Interface) -> PathBuf {
     name.into()
 }
 
+/// Suffix of the name of a SCONE element's directory.
+pub const SCONE: &str = "+scone";
+
+/// The SCONE element's directory of pins, next to the router's.
+pub fn of_scone(interface: &Interface) -> PathBuf {
+    let mut name = directory(interface).into_os_string();
+    name.push(SCONE);
+    name.into()
+}
+
 /// The configuration of the router pinned in `directory`.
 pub fn pinned_config(directory: &Path) -> Option<types::fs_config> {
     let map = MapHandle::from_pinned_path(directory.join("config")).ok()?;

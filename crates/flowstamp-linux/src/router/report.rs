@@ -1,6 +1,6 @@
 //! Reports on the pinned routers and their laws' state.
 
-use super::pins::{open_to_read, pinned_config, shown_name};
+use super::pins::{SCONE, open_to_read, pinned_config, shown_name};
 use super::program::{types, value_of};
 use super::staged::{STAGED, is_on, settled};
 use crate::bpffs;
@@ -130,7 +130,8 @@ pub fn reports(root: &Path) -> anyhow::Result<Vec<Report>> {
     };
     let name = |entry: std::fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        Some(name.strip_suffix(STAGED).map(str::to_owned).unwrap_or(name))
+        let name = name.strip_suffix(STAGED).map(str::to_owned).unwrap_or(name);
+        (!name.ends_with(SCONE)).then_some(name)
     };
     let mut names: Vec<_> = entries.flatten().filter_map(name).collect();
     names.sort();

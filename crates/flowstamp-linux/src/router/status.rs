@@ -1,7 +1,9 @@
 //! `router status`: shows the state of the routers as text, as JSON, or for Prometheus.
 
+use super::report::Report;
 use super::report::reports;
-use super::{Pins, metrics};
+use super::{Pins, metrics, scone};
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
@@ -23,11 +25,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return metrics::serve(metrics::listen(at)?, &arguments.pins.root);
     }
     let reports = reports(&arguments.pins.root)?;
+    let elements = scone::elements(&arguments.pins.root);
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&reports)?);
+        println!("{}", serde_json::to_string_pretty(&document(&reports, &elements)?)?);
         return Ok(ExitCode::SUCCESS);
     }
-    if reports.is_empty() {
+    if reports.is_empty() && elements.is_empty() {
         println!("no interface is a router");
     }
     for r in reports {
@@ -63,5 +66,22 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             );
         }
     }
+    elements.iter().for_each(|element| println!("{element}"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// One object per interface. The key `scone` holds the state of its network element; an interface without a law has no keys of
+/// a law.
+fn document(reports: &[Report], elements: &[scone::Element]) -> serde_json::Result<Vec<Value>> {
+    let mut interfaces = reports.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
+    for element in elements {
+        let state = serde_json::to_value(element)?;
+        match interfaces.iter_mut().find(|found| found["interface"] == element.interface.as_str()) {
+            Some(interface) => interface["scone"] = state,
+            None => interfaces.push(json!({
+                "interface": element.interface, "attached": element.attached, "scone": state,
+            })),
+        }
+    }
+    Ok(interfaces)
 }
