@@ -46,8 +46,17 @@ def bits_of(file: Path) -> float:
 
 def rates(tree: dict[str, Any]) -> Iterator[float]:
     """The rates of a scenario's links in bits/s, the highest of those that change, without access links and traces."""
+    yield from tree_rates(tree)
     lot = [{"rate": rate} for rate in tree.get("parking_lot", {}).get("rates", ())]
     for link in [*([tree["dumbbell"]] if "dumbbell" in tree else ()), *lot, *tree.get("graph", {}).get("links", ())]:
         rate = link["rate"]
         steps = [rate] if isinstance(rate, str) else [step for _, step in rate.get("steps", ())]
         yield max((_flowstamp.quantity("rate", step) for step in steps), default=0.0)
+
+
+def tree_rates(tree: dict[str, Any]) -> list[float]:
+    """The rates of a fat tree's links in bits/s: three layers of as many links as hosts, in both directions."""
+    if "fat_tree" not in tree:
+        return []
+    of = tree["fat_tree"]
+    return [_flowstamp.quantity("rate", of["rate"])] * (6 * of["k"] ** 3 // 4)

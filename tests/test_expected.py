@@ -428,7 +428,7 @@ def test_the_next_seeds_runs_are_in_the_queue_behind_this_ones(
     told: list[tuple[str, str]] = []
     ask, wait = Queue.ask, Queue.wait
 
-    def asked(self: Queue, job: Any, owner: Any) -> Run:
+    def asked(self: Queue, job: Any, owner: Any, **_: bool) -> Run:
         told.append(("9Mbps" if "9Mbps" in job[0] else "10Mbps", dict(job[2])["seed"]))
         return ask(self, job, owner)
 

@@ -829,7 +829,7 @@ def test_the_next_figures_runs_are_in_the_queue_behind_this_ones(
     rates: list[str] = []
     ask, wait = Queue.ask, Queue.wait
 
-    def asked(self: Queue, job: Job, owner: object) -> Run:
+    def asked(self: Queue, job: Job, owner: object, **_: bool) -> Run:
         rates.append("9Mbps" if "9Mbps" in job[0] else "10Mbps")
         return ask(self, job, owner)
 

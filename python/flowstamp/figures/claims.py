@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowstamp.fairness import jain
-from flowstamp.figures import appendix_f, fct
+from flowstamp.figures import appendix_f, datacentre, fct
 from flowstamp.names import spelled
 
 Floats = NDArray[np.float64]
@@ -273,6 +273,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "above_after": (5, _above_after),
     **fct.FUNCTIONS,
     **appendix_f.FUNCTIONS,
+    **datacentre.FUNCTIONS,
 }
 
 # ---------------------------------------------------------------------------------------------------- evaluation

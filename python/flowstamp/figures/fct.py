@@ -56,6 +56,8 @@ class FlowTimes:
     group: NDArray[np.int16]
     groups: Mapping[str, int]
     retransmitted: float
+    ideal_s: Floats = field(default_factory=lambda: np.empty(0))
+    """Completion times on the idle path, as the engine computes them; NaN if the results lack them."""
 
     @classmethod
     def of(cls, flows: Any, payload_bytes: float, packet_bytes: float) -> FlowTimes:
@@ -71,14 +73,18 @@ class FlowTimes:
         # A transfer is a whole number of packets; the last may be short.
         packets = np.ceil(size[sized] / payload_bytes)
         brought = (size[sized] + (packet_bytes - payload_bytes) * packets) / packet_bytes
-        return cls(start[sized], fct[sized], packets, brought, group[sized], numbered, float(np.sum(again)))
+        known = "ideal_fct_s" in getattr(flows, "column_names", ())
+        ideal = np.frombuffer(flows.numbers("ideal_fct_s"), np.float64) if known else np.full(size.size, np.nan)
+        return cls(
+            start[sized], fct[sized], packets, brought, group[sized], numbered, float(np.sum(again)), ideal[sized]
+        )
 
     @classmethod
     def together(cls, runs: Sequence[FlowTimes]) -> FlowTimes:
         """Joins the flows of several runs of one network."""
         arrays = {
             name: np.concatenate([getattr(run, name) for run in runs])
-            for name in ("start_s", "fct_s", "packets", "brought")
+            for name in ("start_s", "fct_s", "packets", "brought", "ideal_s")
         }
         # The numbers of groups differ between runs, because each run numbers them in the order of their flows.
         groups = {name: code for code, name in enumerate(sorted({name for run in runs for name in run.groups}))}
@@ -97,6 +103,7 @@ class FlowTimes:
             self.group[keep],
             self.groups,
             self.retransmitted,
+            self.ideal_s[keep] if self.ideal_s.size else self.ideal_s,
         )
 
 

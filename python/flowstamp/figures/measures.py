@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowstamp import _flowstamp, theory
-from flowstamp.figures import analytic, fct, fixed_rate
+from flowstamp.figures import analytic, datacentre, fct, fixed_rate
 from flowstamp.plot import RunLike, series
 
 Floats = NDArray[np.float64]
@@ -195,6 +195,7 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
     "all_mbps": lambda r, _: r.everywhere()["goodput_bps"] / 1e6,
     "normalized": lambda r, group: r.normalized(group),
     **fixed_rate.MEASURES,
+    **datacentre.MEASURES,
 }
 # Further measures for panels: per flow of a run, and over time.
 _FLOW, _INDEX = "flow_mbps", "flow_index"
@@ -260,7 +261,8 @@ def _law_measures() -> Mapping[str, str]:
 def measures() -> tuple[str, ...]:
     """Returns the names of all measures."""
     of_link = ("queue_packets", *_law_measures(), _ACTIVE, _FAIRNESS, _TOTAL)
-    return (*_LINK, *_RUN, *_IN_RTTS, *MANY, _INDEX, *of_link, *fct.MEASURES, *analytic.MEASURES)
+    of_flows = (_INDEX, *datacentre.OF_FLOWS)
+    return (*_LINK, *_RUN, *_IN_RTTS, *MANY, *of_flows, *of_link, *fct.MEASURES, *analytic.MEASURES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,6 +334,8 @@ class RunSet:
             return np.array([self.at(point)._rtts_until(name) for point in range(len(self.runs))])
         if name in fct.MEASURES:
             return fct.measure(self, name)
+        if name in datacentre.OF_FLOWS:
+            return datacentre.OF_FLOWS[name](self._only(), self.group)
         if name in (_FLOW, _INDEX):
             rows = [row for row in self._only().summary["flows"] if fnmatchcase(row["group"], self.group)]
             return np.array([float(n) if name == _INDEX else row["goodput_bps"] / 1e6 for n, row in enumerate(rows)])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flowstamp import plot
-from flowstamp.figures import fct
+from flowstamp.figures import datacentre, fct
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.measures import MANY, Floats, RunSet, kept
 from flowstamp.figures.spec import Axis, Draw, FigureSpec, PanelSpec, ends
@@ -133,6 +133,9 @@ def _simulated(spec: FigureSpec, panel: PanelSpec, runs: RunSet, label: str, sty
             yield plot.Curve(label, *runs.by_rtt(panel.y, panel.group, panel.point), style)
         case "value":
             yield plot.Curve(label, *density(spec, runs, panel), style)
+        case "size" if panel.y in datacentre.MEASURES:
+            one = runs.runs[panel.point]
+            yield plot.Curve(label, *datacentre.slowdown_by_size(one, runs.group, panel.y.partition("_")[0]), style)
         case "size":
             found = fct.bins(runs.runs[panel.point], runs.group, references=())
             sizes = np.array([b.mean_packets for b in found])
@@ -253,7 +256,8 @@ def styles(spec: FigureSpec, panel: PanelSpec) -> dict[str, int]:
     A run has the same style in all panels, unless two runs of a panel with few runs would share a colour.
     """
     names = [run.name for run in spec.runs]
-    styles = {name: names.index(name) for name in panel.runs}
+    like = {run.name: run.like or run.name for run in spec.runs}
+    styles = {name: names.index(like.get(name, name)) for name in panel.runs}
     colours = len(COLOURS)
     if len(styles) > colours:
         return styles

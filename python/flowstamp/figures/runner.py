@@ -122,7 +122,9 @@ class Runner:
         if spec.id not in self._asked:
             # The last point of a sweep is usually its longest run. It starts first, so that no core idles at the end.
             self._asked[spec.id] = {
-                (run.name, point, again): self.queue.ask(spec.job(run, point, self.seed, again), self)
+                (run.name, point, again): self.queue.ask(
+                    spec.job(run, point, self.seed, again), self, by_links=run.by_links
+                )
                 for again in range(spec.seeds)
                 for point in reversed(range(spec.points))
                 for run in spec.simulated

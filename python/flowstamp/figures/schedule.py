@@ -33,8 +33,8 @@ class StoppedError(Exception):
 class Run:
     """A run in the queue."""
 
-    def __init__(self, job: Job, needs_bytes: int) -> None:
-        self.job, self.needs_bytes = job, needs_bytes
+    def __init__(self, job: Job, needs_bytes: int, *, by_links: bool = False) -> None:
+        self.job, self.needs_bytes, self.by_links = job, needs_bytes, by_links
         self.ended: Future[Finished] = Future()
         self.seen = (0.0, 0.0, 0)
         """Simulated seconds, duration in seconds and events so far."""
@@ -79,7 +79,7 @@ class Queue:
         self._wanted: dict[object, set[Run]] = {}
         """Runs that are still needed, by the owner that asked for them."""
 
-    def ask(self, job: Job, owner: object = None) -> Run:
+    def ask(self, job: Job, owner: object = None, *, by_links: bool = False) -> Run:
         """Checks a scenario and appends its run to the queue, unless it is already there."""
         text, source, sets, base_dir = job
         with translated():
@@ -90,8 +90,10 @@ class Queue:
                 base_dir=base_dir,
                 memory=self._limit,
             ).resolve()
+        if by_links:
+            scenario = f"by links: {scenario}"
         if scenario not in self.runs:
-            self.runs[scenario] = run = Run(job, needs_bytes)
+            self.runs[scenario] = run = Run(job, needs_bytes, by_links=by_links)
             if self.looks_ahead:
                 self._pool.submit(self._execute, run)
         self._wanted.setdefault(owner, set()).add(self.runs[scenario])
@@ -142,12 +144,20 @@ class Queue:
     def _execute(self, run: Run) -> None:
         try:
             with self._room.of(run.needs_bytes), translated():
-                if not run.stopped:
+                if run.by_links and not run.stopped:
+                    text, source, sets, base_dir = run.job
+                    apart = _flowstamp.Source(text, source=source, sets=sets, base_dir=base_dir)
+                    run.end(0, apart.run_by_links(threads=1, progress=run.watch))
+                elif not run.stopped:
                     _flowstamp.run_each([run.job], run.end, threads=1, memory=self._limit, progress=run.watch)
         except BaseException as error:
             run.fail(error)
 
     def _elsewhere(self, runs: Sequence[Run], progress: Progress | None) -> None:
+        # Runs by links stay here, because executors know only whole runs.
+        for run in (run for run in runs if run.by_links):
+            self._execute(run)
+        runs = [run for run in runs if not run.by_links]
         jobs = [executors.Job.read(*run.job, memory=self._limit) for run in runs]
         executors.run(
             jobs,

@@ -86,6 +86,10 @@ class RunSpec(Table, frozen=True):
     theory: dict[str, Any] | None = None
     """Parameters of a computed curve; None for a run."""
     on: Where = "simulator"
+    by_links: bool = False
+    """Whether each link runs alone, as `flowstamp run --by-links` does."""
+    like: str = ""
+    """Name of the run whose colour this one has; empty for a colour of its own."""
     vary: Varied = field(default_factory=dict)
     """The run's own values at the points of the figure."""
     where: Condition | None = None
@@ -442,7 +446,7 @@ class FigureSpec(Table, frozen=True, kw_only=True):
 
 
 def axis_value(value: object, file: str, key: str) -> float:
-    """Converts a varied quantity to a number on the x axis: rates in Mb/s, times in ms, other numbers unchanged.
+    """Converts a varied quantity to a number on the x axis: rates in Mb/s, times in ms, sizes in kB, else unchanged.
 
     Raises `FigureError` for any other value.
     """
@@ -451,9 +455,11 @@ def axis_value(value: object, file: str, key: str) -> float:
     if re.fullmatch(r"[0-9.]+(?:[eE][+-]?\d+)?", str(value)):
         return float(str(value))
     # Rounding to the engine's picosecond puts 70 ms exactly at 70.
-    for kind, scale, digits in (("rate", 1e-6, 12), ("time", 1e3, 9)):
+    for kind, scale, digits in (("rate", 1e-6, 12), ("time", 1e3, 9), ("size", 1e-3, 9)):
         try:
             return round(_flowstamp.quantity(kind, str(value)) * scale, digits)
         except _flowstamp.TheoryError:
             continue
-    raise FigureError(f"{file}: {key}: {shown(value)} cannot stand on an axis; expected a number, a rate or a time")
+    raise FigureError(
+        f"{file}: {key}: {shown(value)} cannot stand on an axis; expected a number, a rate, a time or a size"
+    )

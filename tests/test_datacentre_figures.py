@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Measures of data-centre figures."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flowstamp as fs
+from flowstamp.figures import datacentre
+from flowstamp.figures.measures import Finished, RunSet
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.filterwarnings("ignore:.*equal-cost paths")
+
+
+def finished(scenario: fs.Scenario) -> Finished:
+    run = scenario.run()
+    return Finished.of(run._source, flow_series=False, packet_bytes=1000, scenario=run.manifest["scenario"])
+
+
+def tree(**flows: object) -> fs.Scenario:
+    return fs.fat_tree(4, rate="10Gbps", delay="1us", router="rcp").flows("rcp", **flows)  # type: ignore[arg-type]
+
+
+def test_max_min_fills_the_tightest_link_first() -> None:
+    """Three flows share `a`; what one of them leaves on `b` goes to the fourth."""
+    shares = datacentre.max_min([["a"], ["a"], ["a", "b"], ["b"]], 90.0)
+    assert shares.tolist() == pytest.approx([30.0, 30.0, 30.0, 60.0])
+
+
+def test_rcp_is_near_max_min_on_the_paths_that_flows_take() -> None:
+    scenario = tree(name="pairs", pattern="permutation").configure(duration="4ms", warmup="2ms")
+    run = finished(scenario)
+    ratios = datacentre.max_min_ratios(run, "pairs")
+    assert ratios.size == 16
+    assert 0.88 < ratios.min() <= ratios.max() < 1.02  # acks take up to 4%
+    with pytest.raises(ValueError, match="0 flows of other"):
+        datacentre.max_min_ratios(run, "other")
+
+
+def test_slowdowns_are_those_of_the_summary() -> None:
+    web = {"load": 0.3, "sizes": {"distribution": "hadoop"}}
+    run = finished(tree(name="web", pattern="random", web=web).configure(duration="5ms", warmup="1ms"))
+    known = run.summary["groups"]["web"]["fct_slowdown"]["all"]
+    runs = RunSet("web", [run], (), "web")
+    for statistic in ("p50", "p99", "p999", "max"):
+        [measured] = datacentre.FUNCTIONS["slowdown"][1](runs, statistic, 0, math.inf)
+        assert measured == pytest.approx(known[statistic])
+    assert runs.measure("p99_slowdown").tolist() == pytest.approx([known["p99"]])
+    sizes, _ = datacentre.slowdown_by_size(run, "web", "p50")
+    assert (np.diff(sizes) >= 0).all()
+    assert sizes.size == datacentre.BINS
+    with pytest.raises(ValueError, match='"p98" is none of'):
+        datacentre.percentile(sizes, "p98")
+
+
+def test_operations_and_queues_are_those_of_the_summary() -> None:
+    incast = {"total": "100kB", "senders": 4, "every": "500us"}
+    run = finished(
+        tree(name="query", pattern="incast", incast=incast, transport={"min_rto": "500us"}).configure(duration="2ms")
+    )
+    runs = RunSet("query", [run], (), "query")
+    operations = run.summary["groups"]["query"]["operations"]
+    assert runs.measure("mean_operation_ms") == pytest.approx([1e3 * operations["time_s"]["mean"]])
+    assert runs.measure("completed_operations") == pytest.approx([operations["completed"] / operations["started"]])
+    longest = max(link["max_queue_bytes"] for link in run.summary["links"].values())
+    assert runs.measure("largest_queue_us") == pytest.approx([8e6 * longest / 10e9])
+    assert math.isnan(runs.measure("operation_slowdown")[0])  # incasts have no ideal time
+
+
+def test_the_sizes_of_the_figure_by_links_are_those_of_the_example() -> None:
+    name = "datacentre-sizes.txt"
+    assert (ROOT / "figures" / name).read_text() == (ROOT / "examples/data" / name).read_text()
