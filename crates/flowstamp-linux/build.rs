@@ -24,6 +24,7 @@ fn main() {
         .file("bpf/scone_on_host.c")
         .file("bpf/vcp_on_host.c")
         .file("bpf/xcpb_on_host.c")
+        .file("bpf/abc_on_host.c")
         .include("bpf")
         .opt_level(2)
         .warnings(true)

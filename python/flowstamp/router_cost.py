@@ -111,9 +111,9 @@ def checksum(data: bytes) -> int:
 
 
 def laws(program: str) -> dict[str, bytes]:
-    """Returns the router laws that take a rate, each with the TCP option of a packet that requests the maximum."""
+    """Returns the router laws that take a rate and have an option, each with the TCP option of a packet that requests the maximum."""
     found = json.loads(run(program, "router", "laws", "--json"))
-    return {law["name"]: bytes.fromhex(law["option"]) for law in found if law["takes_rate"]}
+    return {law["name"]: bytes.fromhex(law["option"]) for law in found if law["takes_rate"] and law["option"]}
 
 
 def frame(option: bytes) -> bytes:

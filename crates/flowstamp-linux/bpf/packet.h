@@ -246,6 +246,31 @@ FS_INLINE void fs_write_stamp(struct __sk_buff *skb, const struct fs_found *foun
 	fs_write_word(skb, found, FS_AT_STAMP, was, stamp);
 }
 
+/* Finds the IPv4 or IPv6 header, behind up to two VLAN tags. */
+FS_INLINE bool fs_find_ip(struct __sk_buff *skb, __u32 link_bytes, struct fs_found *found)
+{
+	__u32 at = link_bytes;
+	__u16 type = skb->protocol;
+	__u8 first;
+
+	if (link_bytes > 0) {
+		if (bpf_skb_load_bytes(skb, 12, &type, sizeof(type)))
+			return false;
+		for (int i = 0; i < 2; i++) {
+			if (type != FS_ETH_VLAN && type != FS_ETH_QINQ)
+				break;
+			if (bpf_skb_load_bytes(skb, at + 2, &type, sizeof(type)))
+				return false;
+			at += 4;
+		}
+	}
+	if (bpf_skb_load_bytes(skb, at, &first, sizeof(first)))
+		return false;
+	found->network = at;
+	found->version = first >> 4;
+	return (type == FS_ETH_IPV4 && found->version == 4) || (type == FS_ETH_IPV6 && found->version == 6);
+}
+
 /* ECN bits of a packet whose headers have been found. */
 FS_INLINE __u32 fs_ecn(struct __sk_buff *skb, const struct fs_found *found)
 {

@@ -32,14 +32,16 @@
 #include "share.h"
 #include "vcp.h"
 #include "xcpb.h"
+#include "abc.h"
 #include "router_state.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define TCX_NEXT -1
 #define CLOCK_MONOTONIC 1
-/* XCP-b, a router law on XCP's packets. Hosts do not know it, so its number follows those of laws with an option. */
+/* Hosts know neither XCP-b, a law on XCP's packets, nor ABC: their numbers follow those of laws with an option. */
 #define FS_XCP_B FS_LAWS
+#define FS_ABC (FS_LAWS + 1)
 /* Frames of more packets than this (longer than 64 KiB) count as this many packets in the flow estimate. */
 #define FS_MAX_COUNTED 64
 /* Handles of the classes and leaves that `router attach --share htb` creates: src/router/htb.rs. */
@@ -308,6 +310,24 @@ FS_INLINE void vcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 		fs_write_ecn(skb, &found, raised);
 }
 
+/* ABC's packets are those with ECT(1), of any protocol. */
+FS_INLINE void abc_packet(struct __sk_buff *skb, struct fs_link *link, struct fs_sums *sum)
+{
+	__u32 packets = fs_min(fs_segments(skb), FS_MAX_COUNTED);
+	__u64 limit_q16 = config.abc.token_limit_q16;
+	struct fs_found found = {};
+	bool stays;
+
+	sum->abc.input_bytes += skb->wire_len;
+	if (!fs_find_ip(skb, config.link_bytes, &found) || fs_ecn(skb, &found) != FS_ABC_ACCELERATE)
+		return;
+	bpf_spin_lock(&link->lock);
+	stays = fs_abc_stays(&link->abc.tokens_q16, limit_q16, link->abc.share_q16, packets);
+	bpf_spin_unlock(&link->lock);
+	if (!stays)
+		fs_write_ecn(skb, &found, FS_ABC_BRAKE);
+}
+
 SEC("tcx/egress")
 int fs_router(struct __sk_buff *skb)
 {
@@ -321,6 +341,8 @@ int fs_router(struct __sk_buff *skb)
 		rcp_packet(skb, link, sum);
 	else if (config.law == FS_VCP)
 		vcp_packet(skb, link, sum);
+	else if (config.law == FS_ABC)
+		abc_packet(skb, link, sum);
 	else
 		xcp_packet(skb, link, sum);
 	return TCX_NEXT;
@@ -385,6 +407,7 @@ FS_INLINE void add_up(struct fs_sums *total)
 		total->xcp.sum_x_rtt_high += sum->xcp.sum_x_rtt_high;
 		total->xcp.x_bytes += sum->xcp.x_bytes;
 		total->vcp.input_bytes += sum->vcp.input_bytes;
+		total->abc.input_bytes += sum->abc.input_bytes;
 		total->xcp_b.frames += sum->xcp_b.frames;
 		total->xcp_b.packets += sum->xcp_b.packets;
 	}
@@ -457,6 +480,17 @@ static __noinline void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 		*next_ns = params.t_rho_ns;
 		bpf_spin_lock(&link->lock);
 		link->vcp = state;
+		bpf_spin_unlock(&link->lock);
+	} else if (config.law == FS_ABC) {
+		struct fs_abc_params params = config.abc;
+		struct fs_abc_sums sum = {total->abc.input_bytes - link->seen.abc.input_bytes};
+		struct fs_abc state = link->abc;
+
+		fs_abc_measure(&params, &state, &sum, interval_ns, link->queue_bytes);
+		*next_ns = params.interval_ns;
+		bpf_spin_lock(&link->lock);
+		state.tokens_q16 = link->abc.tokens_q16;
+		link->abc = state;
 		bpf_spin_unlock(&link->lock);
 	} else {
 		struct fs_xcp_params params = config.xcp;

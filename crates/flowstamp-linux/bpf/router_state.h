@@ -32,6 +32,7 @@ struct fs_config {
 	struct fs_xcp_params xcp;
 	struct fs_vcp_params vcp;
 	struct fs_xcp_b_params xcp_b;
+	struct fs_abc_params abc;
 };
 
 const volatile struct fs_config config = {};
@@ -42,6 +43,7 @@ struct fs_sums {
 	struct fs_xcp_sums xcp;
 	struct fs_vcp_sums vcp;
 	struct fs_xcp_b_sums xcp_b;
+	struct fs_abc_sums abc;
 };
 
 struct fs_link {
@@ -74,6 +76,7 @@ struct fs_link {
 	struct fs_vcp vcp;
 	/* State of XCP-b in addition to XCP's. */
 	struct fs_xcp_b xcp_b;
+	struct fs_abc abc;
 	/* Counters at the last decision. */
 	struct fs_sums seen;
 	/* Scratch space of a decision. */

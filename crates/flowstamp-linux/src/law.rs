@@ -3,6 +3,7 @@
 //! lists here define what Linux supports: commands refuse, by name and before they change anything, a law
 //! that is not listed and a parameter that the kernel's law lacks.
 
+mod abc;
 mod fixed;
 mod given;
 mod parameters;
@@ -63,8 +64,8 @@ pub struct Law {
 /// The hosts' laws, in the order of their numbers.
 pub static LAWS: [&Law; 3] = [&rcp::LAW, &xcp::LAW, &vcp::LAW];
 
-/// The routers' laws, in the order of their numbers: the hosts' laws, and others that use their packets.
-pub static ROUTERS: [&Law; 4] = [&rcp::LAW, &xcp::LAW, &vcp::LAW, &xcpb::LAW];
+/// The routers' laws, in the order of their numbers: the hosts' laws, and others.
+pub static ROUTERS: [&Law; 5] = [&rcp::LAW, &xcp::LAW, &vcp::LAW, &xcpb::LAW, &abc::LAW];
 
 /// A state variable of a law on a link, with the name and unit of the registry's law.
 pub struct Variable {
@@ -97,6 +98,11 @@ impl LinkProperties {
 }
 
 impl Law {
+    /// Whether its packets carry an option. Those of ABC have only a mark in their ECN bits.
+    pub fn has_option(&self) -> bool {
+        self.header != Header::Abc
+    }
+
     /// The option of a packet whose stamp is `value`, from a flow with an RTT of 20 ms and 20 packets in
     /// flight.
     pub fn stamped(&self, value: u32) -> Vec<u8> {
@@ -168,7 +174,13 @@ pub fn parse_router(text: &str) -> Result<&'static Law, String> {
 
 /// Checks that the registry's law can run on a path between the kernel's hosts.
 pub fn on_path(spec: &RouterSpec) -> Result<(), Refusal> {
-    (law_of(spec)?.carries)(spec)
+    let law = law_of(spec)?;
+    if !law.has_option() {
+        let names: Vec<_> = LAWS.iter().map(|law| law.name).collect();
+        let text = format!("router: hosts of a lab do not know {}; they know {}", law.name, names.join(", "));
+        return Err(Refusal(text));
+    }
+    (law.carries)(spec)
 }
 
 /// The configuration and initial state of the router's program for a link. Refuses a parameter that the

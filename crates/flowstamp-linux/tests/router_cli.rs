@@ -121,6 +121,35 @@ fn vcp_knows_its_load() {
     assert!(net.ok("status").contains("load 0."), "{}", net.ok("status"));
 }
 
+/// ABC's packets have no option: no class of their own, and no police. A queue of a second leaves no accelerates.
+#[test]
+fn abc_follows_the_queue() {
+    let Some(net) = Net::new("abc") else { return };
+    let attach = format!("attach out.1 --netns {} --law abc", net.name);
+    net.refused(&attach, "abc needs the link's capacity; set it with --rate");
+    let attach = format!("{attach} --rate 100kbps");
+    net.refused(&format!("{attach} --share htb"), "--share: packets of abc have no option");
+    net.refused(&format!("{attach} --set variant=emulation"), "abc parameter `variant` = emulation cannot");
+    assert!(sh(&format!(
+        "tc -n {} qdisc replace dev out.1 root tbf rate 100kbit burst 1540 limit 150kb",
+        net.name
+    )));
+    assert_eq!(net.ok(&attach), "");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let status = net.status()[0].clone();
+    assert_eq!((&status["law"], &status["accelerate_share"]), (&"abc".into(), &1.0.into()), "{status}");
+    let send = "for i in 1 2 3 4 5 6 7 8 9 10; do head -c 1400 /dev/zero > /dev/udp/10.79.0.2/9; done";
+    assert!(sh(&format!("ip netns exec {} bash -c '{send}'", net.name)));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let status = net.status()[0].clone();
+    assert_eq!(status["accelerate_share"], 0.0, "{status}");
+    assert!(status["dequeue_rate_bps"].as_f64() > Some(1e3), "{status}");
+    assert!(net.ok("status").contains("abc attached"), "{}", net.ok("status"));
+    net.refused(&format!("police out.1 --netns {}", net.name), "police: abc tells no flow a rate");
+    net.ok(&format!("detach out.1 --netns {}", net.name));
+    assert_eq!(net.left(), Vec::<String>::new());
+}
+
 /// No rate, and no class of its own: it uses the queue's length.
 #[test]
 fn xcp_b_goes_by_the_queue_and_takes_no_rate() {
@@ -221,7 +250,7 @@ fn refuses_what_it_cannot_do() {
     let on = format!("attach out.1 --netns {} --law", net.name);
     net.refused("attach nothing --law rcp --rate 1Gbps", "no interface nothing");
     net.refused(&format!("attach out.1 --netns none-{} --law rcp --rate 1Gbps", net.name), "--netns");
-    net.refused(&format!("{on} pcp --rate 1Gbps"), "it must be rcp, xcp, vcp or xcp-b");
+    net.refused(&format!("{on} pcp --rate 1Gbps"), "it must be rcp, xcp, vcp, xcp-b or abc");
     net.refused(&format!("{on} rcp --rate 1kbps"), "100kbps to 100Gbps");
     net.refused(&format!("{on} rcp --rate 1Gbps --eta 1.5"), "--eta is 1.5; it must be");
     net.refused(&format!("{on} xcp --rate 1Gbps --eta 1.5"), "--eta is 1.5");

@@ -166,7 +166,7 @@ impl Router {
                 "router.law: {name} is told one rate, and path.rate varies; use xcp-b, or a constant rate"
             )));
         }
-        if self.place == Where::Path {
+        if self.place == Where::Path || !law::law_of(&self.law)?.has_option() {
             return law::on_path(&self.law);
         }
         let law::Given { spec, eta, min_interval } = self.kernels()?;

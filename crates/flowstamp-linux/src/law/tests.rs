@@ -53,6 +53,7 @@ fn others(value: &Value) -> Vec<Value> {
         Value::String(text) if text == "min-max" => {
             ["proportional", "priority"].map(|t| Value::String(t.into())).to_vec()
         }
+        Value::String(text) if text == "paper" => vec![Value::String("emulation".into())],
         Value::String(text) if text == "full" => vec![Value::String("rest".into())],
         Value::Integer(v) => vec![Value::Integer(v - 1), Value::Integer(v + 1)],
         Value::String(_) => vec![Value::String("known".into()), Value::String("unknown".into())],
@@ -112,7 +113,7 @@ fn every_parameter_of_the_registry_reaches_the_kernel_or_is_refused_by_name() {
 
 #[test]
 fn what_the_kernels_laws_lack_is_refused_in_words() {
-    let [rcp, xcp, vcp, xcp_b] = ROUTERS;
+    let [rcp, xcp, vcp, xcp_b, abc] = ROUTERS;
     for (law, set, said) in [
         (
             rcp,
@@ -124,6 +125,12 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
             "capacity=unknown",
             "`capacity` = unknown cannot be carried out by the kernel's law; leave it at known",
         ),
+        (
+            abc,
+            "variant=emulation",
+            "abc parameter `variant` = emulation cannot be carried out by the kernel's law; leave it at paper",
+        ),
+        (abc, "rate_window=10us", "abc parameter `rate_window` = 10us cannot"),
         (rcp, "growth=0.2", "`growth` = 0.2 cannot"),
         (
             rcp,
@@ -284,7 +291,7 @@ fn the_kernels_own_defaults_are_the_laws_parameters_where_it_has_them() {
 /// Numbers of section 3 with those of section 4.2.1: kappa 3 packets, Qmax 64 kB.
 #[test]
 fn xcp_bs_parameters_reach_the_kernel() {
-    let [.., xcp_b] = ROUTERS;
+    let [.., xcp_b, _] = ROUTERS;
     let parameters = |sets: &[&str]| with(xcp_b, sets).expect("a law").0.xcp_b;
     let p = parameters(&[]);
     assert_eq!((p.kappa_q16, p.in_packets, p.n), (3 << 16, 1, 0));
@@ -310,7 +317,7 @@ fn xcp_bs_parameters_reach_the_kernel() {
 
 #[test]
 fn a_law_without_a_rate_takes_none_and_others_need_one() {
-    let [rcp, .., xcp_b] = ROUTERS;
+    let [rcp, .., xcp_b, _] = ROUTERS;
     let of = |law, rate| {
         let Given { spec, eta, min_interval } = given(law, &[], None, None).expect("defaults");
         translate(&spec, &LinkProperties { rate, eta, min_interval, ..link() }).expect_err("refused").0

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 pub struct Arguments {
     #[command(flatten)]
     interface: Interface,
-    /// The law: rcp, xcp, vcp or xcp-b.
+    /// The law: rcp, xcp, vcp, xcp-b or abc.
     #[arg(long, value_name = "LAW", value_parser = law::parse_router, required_unless_present = "scone")]
     law: Option<&'static Law>,
     /// Capacity of the link: its shaper's or device's rate. Not for xcp-b, which is for links of unknown

@@ -56,6 +56,16 @@ fn frame(options: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// A frame that the law looks at: with its option, or with the mark of laws without one in the ECN bits.
+fn own_frame(law: &Law) -> Vec<u8> {
+    if law.has_option() {
+        return frame(&options(law));
+    }
+    let mut frame = frame(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
+    frame[15] = 1; // ECT(1)
+    frame
+}
+
 /// TCP options in Linux's order: timestamps, then a stamp that no router lowers.
 fn options(law: &Law) -> Vec<u8> {
     let mut o = vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
@@ -135,7 +145,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let mut object = MaybeUninit::uninit();
         let skeleton = load(&mut object, &config, &first, true)?;
         let program = &skeleton.progs.fs_router;
-        let (without, with) = (frame(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]), frame(&options(law)));
+        let (without, with) = (frame(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]), own_frame(law));
         if results.is_empty() {
             for (name, program) in [
                 ("empty program", &skeleton.progs.fs_nothing),
@@ -148,7 +158,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let [none, some] = if share.is_some() {
             [format!("{name}, shared link, no option"), format!("{name}, shared link, {stamp} stays")]
         } else {
-            [format!("{name}, no option"), format!("{name}, option, {stamp} stays")]
+            let own = if law.has_option() { "option" } else { "ECT(1)" };
+            [format!("{name}, no {own}"), format!("{name}, {own}, {stamp} stays")]
         };
         results.push(measure(arguments, none, program, &without)?);
         results.push(measure(arguments, some, program, &with)?);

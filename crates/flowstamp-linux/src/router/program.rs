@@ -50,6 +50,14 @@ impl LinkConfig {
         link_bytes: u64,
     ) -> Result<(types::fs_config, types::fs_link), Refusal> {
         if let Some(share) = self.share {
+            let law = law::law_of(&self.law)?;
+            if !law.has_option() {
+                let text = format!(
+                    "--share: packets of {} have no option, by which they could get a class; leave it out",
+                    law.name
+                );
+                return Err(Refusal(text));
+            }
             if !(0.01..=0.99).contains(&share.own_weight) {
                 return Err(Refusal(format!("--own-share is {}; it must be 0.01 to 0.99", share.own_weight)));
             }

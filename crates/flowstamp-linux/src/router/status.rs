@@ -41,7 +41,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             r.law,
             if r.attached { "attached" } else { "of an interface that is gone" },
             variable("load_factor").map_or_else(
-                || format!("{:.3}", variable("input_rate_bps").unwrap_or(0.0) / 1e6),
+                || format!(
+                    "{:.3}",
+                    variable("input_rate_bps").or_else(|| variable("dequeue_rate_bps")).unwrap_or(0.0) / 1e6
+                ),
                 |load| format!("load {load:.3}"),
             ),
             r.target_rate_bps.map_or_else(String::new, |target| format!(" of {:.3}", target / 1e6)),
