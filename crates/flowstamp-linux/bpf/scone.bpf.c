@@ -4,7 +4,7 @@
  * and monitors whether their flows follow it. scone.h has the deviations.
  *
  * Advice is the lowest of the interface's rate, the rate of the longest matching prefix of the destination, and the mean of
- * RCP's rate over the last 67 s. A timer samples that rate from the state of the interface's router.
+ * RCP's rate over the last 67 s. A timer samples that rate from the state of the interface's router, once RCP knows an RTT.
  *
  * A flow is an address tuple from which a SCONE packet has come. The table keeps a hash of its addresses and ports under a
  * random key, never the addresses. Each bucket has two places. A flow that finds no free place gets no advice, because the
@@ -34,8 +34,9 @@ struct fs_scone_config {
 	__u64 link_bytes;
 	/* Key of the hash of addresses and ports. */
 	__u64 key[2];
-	/* Offset of RCP's rate in the router's state; zero without a law. */
+	/* Offsets of RCP's rate and of its average RTT in the router's state; zero without a law. */
 	__u64 offer_at;
+	__u64 rtt_at;
 	/* The interface's signal; FS_SCONE_UNKNOWN if it has none. */
 	__u32 signal;
 	/* Whether the map of prefixes has any. */
@@ -70,7 +71,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(key_size, 4);
-	__uint(value_size, 8);
+	__uint(value_size, 16);
 } link_state SEC(".maps");
 
 /* The subscriber's prefix: address family 4 or 6, then the address. */
@@ -425,11 +426,30 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct fs_scone_packet 
 	return TCX_NEXT;
 }
 
+/*
+ * Counts a packet without SCONE packet of a flow in the middle of its period, without the lock. A packet that another CPU
+ * counts under the lock at the same time may be lost, so that the flow seems lighter than it is.
+ */
+FS_INLINE bool count_fast(struct __sk_buff *skb, struct fs_scone_flow *flow, __u32 at)
+{
+	__u64 now = bpf_ktime_get_coarse_ns();
+	__u32 zero = 0;
+	struct fs_scone_state *law = bpf_map_lookup_elem(&state, &zero);
+
+	if (!law || (config.enforce && flow->over) || (__s64)(now - flow->since_ns) >= (__s64)FS_SCONE_PERIOD_NS ||
+	    min32(flow->policy, law->law_signal) > flow->most)
+		return false;
+	__sync_fetch_and_add(&flow->bytes, skb->len > at ? skb->len - at : 0);
+	flow->last_ns = now;
+	return true;
+}
+
 SEC("tcx/egress")
 int fs_scone(struct __sk_buff *skb)
 {
 	struct fs_scone_packet packet = {};
 	struct fs_scone_bucket *bucket;
+	struct fs_scone_flow *flow = 0;
 	__u32 end = 0, at, index;
 	__u16 *length;
 
@@ -451,8 +471,14 @@ int fs_scone(struct __sk_buff *skb)
 	bucket = bpf_map_lookup_elem(&buckets, &index);
 	if (!bucket || !packet.tag)
 		return TCX_NEXT;
-	if (!packet.seen.packets && bucket->flows[0].tag != packet.tag && bucket->flows[1].tag != packet.tag)
-		return TCX_NEXT;
+	if (!packet.seen.packets) {
+		if (bucket->flows[0].tag == packet.tag)
+			flow = &bucket->flows[0];
+		else if (bucket->flows[1].tag == packet.tag)
+			flow = &bucket->flows[1];
+		if (!flow || count_fast(skb, flow, at + FS_UDP_LEN))
+			return TCX_NEXT;
+	}
 	packet.seen.at = at + FS_UDP_LEN;
 	return flow_packet(skb, &packet);
 }
@@ -463,7 +489,8 @@ FS_INLINE void sample(struct fs_scone_state *law)
 	__u32 zero = 0;
 	void *link = bpf_map_lookup_elem(&link_state, &zero);
 
-	if (!link)
+	/* RCP's rate says nothing before it knows an RTT. */
+	if (!link || !*(volatile __u64 *)(link + config.rtt_at))
 		return;
 	/* bytes/ms */
 	law->law_rate = fs_scone_mean_of(&law->mean, *(volatile __u32 *)(link + config.offer_at) * 8000ULL);

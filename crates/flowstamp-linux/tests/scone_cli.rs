@@ -106,6 +106,15 @@ fn advice_comes_from_rcp() {
     net.ok(&format!("{rcp} --scone --scone-rate 1Mbps"));
     assert_eq!(net.programs(), ["fs_scone", "fs_router"]);
     assert_eq!(advice(&net, &receiver), at_most(1_000_000));
+    // Before the law knows an RTT, its rate says nothing.
+    net.ok(&format!("{on} rcp --rate 20Mbps --scone"));
+    assert_eq!(advice(&net, &receiver), Signal::UNKNOWN);
+    assert_eq!(net.status()[0]["scone"]["unadvised_packets"], 1);
+    let line = net.ok("status");
+    assert!(
+        line.contains("advice none from the law, which knows no RTT yet (--set initial_rtt=50ms)"),
+        "{line}"
+    );
     // Another router takes the advice of the old one with it, but a policy of its own stays.
     let said = net.ok(&format!("{on} xcp --rate 20Mbps"));
     assert_eq!(said, "the advice of out.1, which followed its old law, has ended: add --scone\n");

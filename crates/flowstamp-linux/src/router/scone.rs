@@ -131,6 +131,7 @@ fn load<'a>(
             link_bytes,
             key: [key as u64, (key >> 64) as u64],
             offer_at: router.map_or(0, |_| offset_of!(router_types::fs_link, offer) as u64),
+            rtt_at: router.map_or(0, |_| offset_of!(router_types::fs_link, rcp.avg_rtt_q8) as u64),
             signal: wanted.signal.bits().into(),
             prefixes: wanted.prefixes.len() as u32,
             enforce: wanted.enforce.into(),

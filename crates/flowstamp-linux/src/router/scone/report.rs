@@ -21,6 +21,8 @@ pub struct Element {
     pub advice_bps: Option<u64>,
     /// Number of prefixes with advice of their own.
     pub prefixes: u32,
+    /// Whether the law gives advice. It does as soon as it knows an RTT.
+    pub follows_law: bool,
     /// Advice from the law, and the mean that it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub law_advice_bps: Option<u64>,
@@ -78,6 +80,9 @@ impl std::fmt::Display for Element {
         advice.extend(self.advice_bps.map(mbps));
         advice.extend((self.prefixes > 0).then(|| format!("that of {} prefixes", self.prefixes)));
         advice.extend(self.law_advice_bps.map(|bps| format!("{} from the law", mbps(bps))));
+        if self.follows_law && self.law_advice_bps.is_none() {
+            advice.push("none from the law, which knows no RTT yet (--set initial_rtt=50ms)".into());
+        }
         let lowest = if advice.len() > 1 { "the lowest of " } else { "" };
         let c = &self.counts;
         write!(
@@ -130,8 +135,9 @@ fn element(directory: &Path, name: &str) -> Option<Element> {
         attached: is_on(&directory, None),
         advice_bps: bps(config.signal),
         prefixes: config.prefixes,
+        follows_law: has_law,
         law_advice_bps: has_law.then(|| bps(law.law_signal)).flatten(),
-        law_mean_bps: has_law.then_some(law.law_rate),
+        law_mean_bps: (has_law && law.mean.count > 0).then_some(law.law_rate),
         enforced: config.enforce != 0,
         counts: sum,
     })
