@@ -267,3 +267,13 @@ def test_outage() -> None:
     assert north[(t > 1) & (t < 3.9)].mean() > 0.8
     assert north[t > 10].mean() > 0.8
     assert 0 < result.links["north->east"]["lost"] < 1000
+
+
+def test_the_scone_example_writes_what_the_codec_does() -> None:
+    """The bytes of crates/flowstamp-wire/src/scone/tests.rs::known_bytes, and every signal."""
+    module = runpy.run_path(str(EXAMPLES / "scone.py"))
+    packet, signal_of = module["scone_packet"], module["signal_of"]
+    assert packet(33, b"\1\2\3").hex() == "d0ef7dc0fd" + "03010203" + "00"
+    assert [signal_of(packet(signal, b"12345678")) for signal in range(128)] == list(range(128))
+    assert signal_of(b"\x40" + packet(33, b"")[1:]) is None
+    assert signal_of(packet(33, b"")[:6]) is None
