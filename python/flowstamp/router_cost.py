@@ -111,7 +111,7 @@ def checksum(data: bytes) -> int:
 
 
 def laws(program: str) -> dict[str, bytes]:
-    """Returns the router laws that take a rate and have an option, each with the TCP option of a packet that requests the maximum."""
+    """Returns the laws that take a rate and have an option, each with the option of a packet that asks for the most."""
     found = json.loads(run(program, "router", "laws", "--json"))
     return {law["name"]: bytes.fromhex(law["option"]) for law in found if law["takes_rate"] and law["option"]}
 
