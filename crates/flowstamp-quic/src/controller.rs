@@ -1,5 +1,6 @@
 //! A law of the simulator as a congestion controller of quinn.
 
+use crate::scone::Scone;
 use crate::sender::{INITIAL_WINDOW, Sender};
 use crate::stamps::{self, Stamps};
 use flowstamp_laws::registry::{Header, RouterSpec, SenderSpec};
@@ -15,6 +16,8 @@ pub struct Flow {
     sender: Mutex<Sender>,
     /// Stamp packets and their echoes.
     pub stamps: Stamps,
+    /// Throughput advice.
+    pub scone: Scone,
 }
 
 impl Flow {
@@ -24,6 +27,7 @@ impl Flow {
         Arc::new(Self {
             sender: Mutex::new(Sender::new(spec, Instant::now(), mtu)),
             stamps: Stamps::default(),
+            scone: Scone::default(),
         })
     }
 
@@ -94,7 +98,13 @@ impl Controller for LawController {
     /// for a look at its state.
     fn clone_box(&self) -> Box<dyn Controller> {
         let sender = self.flow.lock().clone();
-        Box::new(Self { flow: Arc::new(Flow { sender: Mutex::new(sender), stamps: Stamps::default() }) })
+        Box::new(Self {
+            flow: Arc::new(Flow {
+                sender: Mutex::new(sender),
+                stamps: Stamps::default(),
+                scone: Scone::default(),
+            }),
+        })
     }
 
     fn initial_window(&self) -> u64 {

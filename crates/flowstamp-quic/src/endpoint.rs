@@ -1,11 +1,12 @@
 //! Endpoints: quinn with one flow per connection.
 
 use crate::controller::{Factory, Flow};
+use crate::ids::OwnIds;
 use crate::socket::LawSocket;
 use crate::tls::{self, Trust};
 use flowstamp_laws::registry::SenderSpec;
+use quinn::{AckFrequencyConfig, TransportConfig, VarInt};
 use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime};
-use quinn::{TransportConfig, VarInt};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -22,7 +23,11 @@ const SEND_WINDOW: u64 = 16 << 20;
 /// quinn's settings for a connection of this flow. The size of datagrams stays as it is, because laws count packets.
 fn transport(flow: &Arc<Flow>, mtu: u16) -> TransportConfig {
     let mut config = TransportConfig::default();
+    // The peer acknowledges each packet, if it has the extension for that, as receivers of the simulator do.
+    let mut acks = AckFrequencyConfig::default();
+    acks.ack_eliciting_threshold(VarInt::from_u32(0));
     config
+        .ack_frequency_config(Some(acks))
         .congestion_controller_factory(Arc::new(Factory(Arc::clone(flow))))
         .enable_segmentation_offload(false)
         .initial_mtu(mtu)
@@ -53,7 +58,7 @@ impl Server {
     pub fn bind(address: SocketAddr, mtu: u16) -> anyhow::Result<Self> {
         let (tls, fingerprint) = tls::server()?;
         let tls = ServerConfig::with_crypto(Arc::new(tls));
-        let socket = LawSocket::new(UdpSocket::bind(address)?)?;
+        let socket = LawSocket::new(UdpSocket::bind(address)?, OwnIds::default())?;
         let own = Arc::clone(&socket);
         let endpoint = Endpoint::new_with_abstract_socket(
             EndpointConfig::default(),
@@ -115,6 +120,17 @@ impl Server {
     }
 }
 
+/// A client's choices.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Size of datagrams above UDP, bytes.
+    pub mtu: u16,
+    /// Which server is trusted.
+    pub trust: Trust,
+    /// Indicates SCONE to the network.
+    pub scone: bool,
+}
+
 /// A client's endpoint, which has one connection.
 #[derive(Debug)]
 pub struct Client {
@@ -135,19 +151,21 @@ impl Client {
         server: SocketAddr,
         name: &str,
         law: &SenderSpec,
-        mtu: u16,
-        trust: Trust,
+        options: Options,
     ) -> anyhow::Result<Self> {
         let any: SocketAddr = if server.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
-        let socket = LawSocket::new(UdpSocket::bind(any)?)?;
+        let own = OwnIds::default();
+        let mut ids = EndpointConfig::default();
+        let made = own.clone();
+        ids.cid_generator(move || Box::new(made.clone()));
+        let socket = LawSocket::new(UdpSocket::bind(any)?, own.clone())?;
+        let Options { mtu, trust, scone } = options;
         let flow = Flow::new(law, mtu);
+        if scone {
+            flow.scone.indicate();
+        }
         socket.add(server, Arc::clone(&flow));
-        let endpoint = Endpoint::new_with_abstract_socket(
-            EndpointConfig::default(),
-            None,
-            socket,
-            Arc::new(TokioRuntime),
-        )?;
+        let endpoint = Endpoint::new_with_abstract_socket(ids, None, socket, Arc::new(TokioRuntime))?;
         let mut config = ClientConfig::new(Arc::new(tls::client(trust)?));
         config.transport_config(Arc::new(transport(&flow, mtu)));
         let connection = endpoint.connect_with(config, server, name)?.await?;

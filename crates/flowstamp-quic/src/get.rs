@@ -1,11 +1,13 @@
 //! The HTTP/3 client.
 
-use crate::endpoint::Client;
+use crate::endpoint::{Client, Options};
+use crate::scone;
 use crate::serve::{ACCOUNT, Account, LAW};
 use crate::tls::Trust;
 use anyhow::{Context, bail, ensure};
 use bytes::Buf;
 use flowstamp_laws::registry::{Header, SenderSpec};
+use flowstamp_wire::scone::Signal;
 use http::{Request, Uri};
 use serde::Serialize;
 use std::io::Write;
@@ -24,6 +26,8 @@ pub struct Wish {
     pub mtu: u16,
     /// Which server is trusted.
     pub trust: Trust,
+    /// Asks for SCONE packets, and indicates it to the network.
+    pub scone: bool,
     /// Longest time for everything.
     pub timeout: Duration,
 }
@@ -45,6 +49,10 @@ pub struct Fetched {
     pub goodput_bps: f64,
     /// Stamp packets received.
     pub stamps: u64,
+    /// SCONE packets received.
+    pub scone_packets: u64,
+    /// SCONE's advice at the end, bit/s; `None` if there was none.
+    pub advice_bps: Option<u64>,
     /// The server's account of its connection; `None` if the server is another program.
     pub server: Option<Account>,
 }
@@ -69,7 +77,8 @@ async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetc
     // Stamps are for the server's packets. The client sends hardly more than acks.
     let own = wish.law.as_ref().map(|(spec, _)| spec.clone()).filter(|spec| spec.header() == Header::Plain);
     let own = own.unwrap_or_default();
-    let client = Client::connect(address, &host, &own, wish.mtu, wish.trust.clone()).await;
+    let options = Options { mtu: wish.mtu, trust: wish.trust.clone(), scone: wish.scone };
+    let client = Client::connect(address, &host, &own, options).await;
     let client = client.with_context(|| format!("{}: no connection", wish.uri))?;
     let handshake = start.elapsed();
     let (mut driver, mut requests) =
@@ -82,12 +91,16 @@ async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetc
     if let Some((_, text)) = &wish.law {
         request = request.header(LAW, text);
     }
+    if wish.scone {
+        request = request.header(scone::HEADER, "1");
+    }
     let (status, bytes) = body(&mut requests, request.body(())?, out).await?;
     let seconds = start.elapsed().as_secs_f64();
     let server = account(&wish.uri, &mut requests).await;
     drop(requests);
     echoes.abort();
-    let stamps = client.flow.stamps.received();
+    let (stamps, scone) = (client.flow.stamps.received(), &client.flow.scone);
+    let (scone_packets, advice) = (scone.received(), scone.advice(Instant::now()));
     client.close().await;
     driver.abort();
     Ok(Fetched {
@@ -98,6 +111,8 @@ async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetc
         handshake_seconds: handshake.as_secs_f64(),
         goodput_bps: bytes as f64 * 8.0 / seconds,
         stamps,
+        scone_packets,
+        advice_bps: advice.and_then(Signal::bits_per_sec),
         server,
     })
 }

@@ -4,8 +4,8 @@
 //!   flowstamp_laws: SenderLaw        the very laws of the simulator
 //!     sender, records                what a law hears, from what quinn tells
 //!     controller                     quinn's congestion controller, of one connection
-//!     socket, alarm, stamps          quinn's socket, with the law's pace and stamps
-//!     endpoint, tls                  quinn's endpoints
+//!     socket, alarm, stamps, scone   quinn's socket, with the law's pace and stamps, and advice
+//!     endpoint, tls, ids             quinn's endpoints
 //!     serve, get                     HTTP/3: the commands
 //!     path                           a path in user space, for tests without root
 //! ```
@@ -16,8 +16,10 @@ pub mod alarm;
 pub mod controller;
 pub mod endpoint;
 pub mod get;
+pub mod ids;
 pub mod path;
 pub mod records;
+pub mod scone;
 pub mod sender;
 pub mod serve;
 pub mod socket;

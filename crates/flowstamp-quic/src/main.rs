@@ -78,6 +78,9 @@ struct Get {
     /// Trust any server
     #[arg(long)]
     insecure: bool,
+    /// Ask for SCONE packets, in which the network writes throughput advice
+    #[arg(long)]
+    scone: bool,
     /// File for the body. Default: it is discarded
     #[arg(long, short)]
     output: Option<PathBuf>,
@@ -200,7 +203,7 @@ async fn run_get(options: Get) -> anyhow::Result<ExitCode> {
         "--timeout: it must be above 0 and below 1e6"
     );
     let timeout = Duration::from_secs_f64(options.timeout);
-    let wish = Wish { uri: options.url, law, mtu: options.mtu, trust, timeout };
+    let wish = Wish { uri: options.url, law, mtu: options.mtu, trust, scone: options.scone, timeout };
     let mut out: Box<dyn Write + Send> = match &options.output {
         Some(path) => Box::new(File::create(path).with_context(|| path.display().to_string())?),
         None => Box::new(io::sink()),
@@ -234,6 +237,12 @@ fn show(fetched: &Fetched) -> io::Result<()> {
     }
     if fetched.stamps > 0 {
         writeln!(out, "stamps       {}", fetched.stamps)?;
+    }
+    if fetched.scone_packets > 0 {
+        let advice = fetched
+            .advice_bps
+            .map_or_else(|| "none".to_owned(), |rate| format!("{:.2} Mb/s", rate as f64 / 1e6));
+        writeln!(out, "SCONE        {} packets, advice {advice}", fetched.scone_packets)?;
     }
     Ok(())
 }

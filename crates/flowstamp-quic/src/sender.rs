@@ -33,8 +33,9 @@ use std::time::{Duration, Instant};
 pub const INITIAL_WINDOW: f64 = 10.0;
 /// Headers below QUIC that a law's packet includes, as on a wire: IPv4 and UDP, bytes.
 pub const BELOW_QUIC: u32 = 28;
-/// A pace that fell behind may catch up by bursts of this length. Timers in user space are late by tens of microseconds.
-const CATCH_UP: Duration = Duration::from_millis(1);
+/// A pace that fell behind may catch up by bursts of this length. On a busy machine threads run late by milliseconds, and a
+/// rate that never caught up would be too low.
+const CATCH_UP: Duration = Duration::from_millis(5);
 /// A window that limits nothing.
 const UNLIMITED: u64 = u64::MAX / 4;
 
@@ -51,6 +52,11 @@ struct Pending {
     /// Packets in flight before the ack.
     flight: u32,
     app_limited: bool,
+}
+
+fn fresh_rtt() -> RttEstimator {
+    let params = Params::default();
+    RttEstimator::new(params.first_rto(Time::ZERO), params.min_rto, params.last_rto(Time::ZERO))
 }
 
 /// A law, and the state that its transport keeps for it.
@@ -86,8 +92,6 @@ impl Sender {
     /// Creates the sender of a connection at `now`, whose datagrams have at most `mtu` bytes above UDP.
     #[must_use]
     pub fn new(spec: &SenderSpec, now: Instant, mtu: u16) -> Self {
-        let params = Params::default();
-        let rto = (params.first_rto(Time::ZERO), params.min_rto, params.last_rto(Time::ZERO));
         let mut sender = Self {
             spec: spec.clone(),
             law: spec.build(&FlowView { packet_bytes: 1, initial_window: 1.0, app_rate: None }),
@@ -95,7 +99,7 @@ impl Sender {
             mtu,
             overhead: BELOW_QUIC,
             epoch: now,
-            rtt: RttEstimator::new(rto.0, rto.1, rto.2),
+            rtt: fresh_rtt(),
             rates: None,
             records: Records::default(),
             delivered: 0,
@@ -123,6 +127,9 @@ impl Sender {
         self.traits = spec.traits();
         self.spec = spec.clone();
         self.rates = self.traits.delivery_rate.then(Rates::default);
+        // Round trips of the handshake include the time of its cryptography.
+        self.rtt = fresh_rtt();
+        self.round_end = self.records.next();
         self.in_recovery = false;
         self.next_departure = None;
         (self.echo, self.echo_bits) = (Stamp::default(), 0);
@@ -264,13 +271,14 @@ impl Sender {
         if persistent {
             self.note_reduction(false);
             self.law.on_congestion(now, Congestion::Timeout { flight: flight.max(1) });
-        } else if !self.in_recovery {
+        } else if self.in_recovery {
+            return;
+        } else if !(self.reduced_by_mark && self.records.first() < self.reduced_at) {
             // RFC 3168 section 6.1.2: a loss does not reduce a window that a mark has already reduced.
-            if !(self.reduced_by_mark && self.records.first() < self.reduced_at) {
-                self.note_reduction(false);
-                self.law.on_congestion(now, Congestion::Loss { flight });
-            }
+            self.note_reduction(false);
+            self.law.on_congestion(now, Congestion::Loss { flight });
         }
+        // Losses during a recovery do not prolong it: those of packets sent since then begin another.
         self.in_recovery = true;
         self.recover = self.records.next();
     }

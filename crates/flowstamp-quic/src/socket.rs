@@ -8,6 +8,7 @@
 
 use crate::alarm::Alarm;
 use crate::controller::Flow;
+use crate::ids::OwnIds;
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
 use std::cell::Cell;
@@ -34,6 +35,8 @@ pub struct LawSocket {
     inner: Arc<dyn AsyncUdpSocket>,
     flows: Mutex<HashMap<SocketAddr, Arc<Flow>>>,
     alarm: Alarm,
+    /// The connection IDs of this end, at clients.
+    own: OwnIds,
     /// Datagrams that arrived and were not handed out yet.
     left: Mutex<VecDeque<(Vec<u8>, RecvMeta)>>,
 }
@@ -49,9 +52,15 @@ impl LawSocket {
     /// # Errors
     ///
     /// The operating system refuses the socket or a thread.
-    pub fn new(socket: std::net::UdpSocket) -> io::Result<Arc<Self>> {
+    pub fn new(socket: std::net::UdpSocket, own: OwnIds) -> io::Result<Arc<Self>> {
         let inner = TokioRuntime.wrap_udp_socket(socket)?;
-        Ok(Arc::new(Self { inner, flows: Mutex::default(), alarm: Alarm::start()?, left: Mutex::default() }))
+        Ok(Arc::new(Self {
+            inner,
+            flows: Mutex::default(),
+            own,
+            alarm: Alarm::start()?,
+            left: Mutex::default(),
+        }))
     }
 
     fn flows(&self) -> MutexGuard<'_, HashMap<SocketAddr, Arc<Flow>>> {
@@ -79,17 +88,20 @@ impl LawSocket {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the stamp packets of the datagrams in `buffer`. The kernel may have joined several of `meta.stride` bytes. If
+    /// Removes the stamp packets and SCONE packets of the datagrams in `buffer`. The kernel may have joined several of `meta.stride` bytes. If
     /// they differ in length afterwards, only the first stays, and the others wait for the next call.
     fn strip(&self, flow: &Flow, buffer: &mut [u8], meta: &mut RecvMeta) {
         if meta.len == 0 || meta.stride == 0 {
             return;
         }
+        let now = Instant::now();
         let starts = (0..meta.len).step_by(meta.stride);
         let parts: Vec<_> = starts
             .map(|start| {
                 let end = (start + meta.stride).min(meta.len);
-                start + flow.stamps.strip(&buffer[start..end])..end
+                let scone = flow.scone.strip(now, &buffer[start..end], &self.own);
+                let start = start + scone;
+                start + flow.stamps.strip(&buffer[start..end], &self.own)..end
             })
             .collect();
         let stride = parts[0].len();
@@ -146,9 +158,15 @@ impl AsyncUdpSocket for LawSocket {
         };
         let Transmit { destination, contents, segment_size, src_ip, .. } = *transmit;
         flow.stamps.learn(contents);
-        let stamped =
-            if contents.len() >= UNPACED { flow.stamps.stamped(&mut sender, now, contents) } else { None };
-        let sent = stamped.as_deref().unwrap_or(contents);
+        // SCONE's packet must be the first of its datagram, as a stamp packet must: a datagram has one of them.
+        let longer = flow.scone.indicated(contents).or_else(|| {
+            if contents.len() < UNPACED {
+                return None;
+            }
+            let announced = flow.scone.announced(now, contents, flow.stamps.id_len());
+            announced.or_else(|| flow.stamps.stamped(&mut sender, now, contents))
+        });
+        let sent = longer.as_deref().unwrap_or(contents);
         self.inner.try_send(&Transmit { destination, ecn, contents: sent, segment_size, src_ip })?;
         sender.on_departure(now, contents.len() as u64);
         Ok(())

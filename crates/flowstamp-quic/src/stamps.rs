@@ -15,9 +15,10 @@
 //! 2. A flow that sends less than a packet per round trip probes its path / it does not / quinn sends no empty packets
 //!    on request.
 //! 3. A packet states its flow's age and weight / it states neither / the stamp has no room. A weight is refused.
-//! 4. A rate counts if the rest of its datagram was processed / any from the connection's peer counts / quinn does not say
-//!    which datagrams it processed. An attacker who can forge the peer's address can change the rate, as with TCP's option.
+//! 4. A rate counts if the rest of its datagram was processed / it counts if the packet behind it has a connection ID that
+//!    this host has chosen / quinn does not say what it has processed. An attacker beside the path does not know the ID.
 
+use crate::ids::OwnIds;
 use crate::sender::Sender;
 use flowstamp_laws::rcp;
 use flowstamp_laws::registry::{Header, SenderSpec};
@@ -71,7 +72,8 @@ impl Stamps {
         self.received.load(Ordering::Relaxed)
     }
 
-    fn id_len(&self) -> usize {
+    /// Length of the peer's connection IDs.
+    pub fn id_len(&self) -> usize {
         self.id_len.load(Ordering::Relaxed).checked_sub(1).unwrap_or(ID_LEN)
     }
 
@@ -97,9 +99,13 @@ impl Stamps {
         Some(bytes)
     }
 
-    /// Reads the stamp packet at the start of a datagram that arrived. Returns its length, zero if there is none.
-    pub fn strip(&self, datagram: &[u8]) -> usize {
+    /// Reads the stamp packet at the start of a datagram that arrived. Returns its length, zero if there is none. It counts
+    /// if the packet behind it has one of this host's connection IDs.
+    pub fn strip(&self, datagram: &[u8], own: &OwnIds) -> usize {
         let Some(packet) = Packet::parse(datagram) else { return 0 };
+        if !own.are_of(packet.dcid, &datagram[packet.wire_len()..]) {
+            return packet.wire_len();
+        }
         let echo = Echo { protocol: packet.protocol, value: packet.stamp.value };
         *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(echo);
         self.received.fetch_add(1, Ordering::Relaxed);
@@ -161,6 +167,7 @@ pub fn heard(frame: &[u8]) -> Option<Stamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quinn::ConnectionIdGenerator;
 
     #[test]
     fn rates_survive_the_wire() {
@@ -176,14 +183,31 @@ mod tests {
 
     #[test]
     fn stamps_are_stripped_and_only_they() {
-        let stamps = Stamps::default();
+        let (stamps, mut own) = (Stamps::default(), OwnIds::default());
+        let id = own.generate_cid();
         let mut datagram = Vec::new();
         let stamp = to_wire(&echoed(125).into()).expect("a stamp");
-        Packet { protocol: Protocol::Rcp, dcid: &[7; 8], scid: &[], stamp }.append(&mut datagram);
+        Packet { protocol: Protocol::Rcp, dcid: &id, scid: &[], stamp }.append(&mut datagram);
         let len = datagram.len();
-        assert_eq!(stamps.strip(&datagram), 0, "nothing behind it");
-        datagram.extend([0x40; 30]);
-        assert_eq!((stamps.strip(&datagram), stamps.received()), (len, 1));
-        assert_eq!(stamps.strip(&datagram[len..]), 0);
+        assert_eq!(stamps.strip(&datagram, &own), 0, "nothing behind it");
+        datagram.push(0x40);
+        datagram.extend_from_slice(&id);
+        assert_eq!((stamps.strip(&datagram, &own), stamps.received()), (len, 1));
+        assert_eq!(
+            (stamps.strip(&datagram, &OwnIds::default()), stamps.received()),
+            (len, 1),
+            "another connection's"
+        );
+        assert_eq!(stamps.strip(&datagram[len..], &own), 0);
+    }
+
+    #[test]
+    fn the_length_of_ids_comes_from_long_headers() {
+        let stamps = Stamps::default();
+        assert_eq!(stamps.id_len(), ID_LEN);
+        stamps.learn(&[0xc3, 0, 0, 0, 1, 2, 9, 9, 3, 4, 5, 6, 0]);
+        assert_eq!(stamps.id_len(), 2);
+        stamps.learn(&[0x43, 0, 0, 0, 1, 5, 9, 9, 3, 4, 5, 6, 0]);
+        assert_eq!(stamps.id_len(), 2, "a short header tells nothing");
     }
 }

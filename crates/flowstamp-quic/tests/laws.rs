@@ -267,6 +267,19 @@ fn after_a_loss_windows_are_those_of_the_simulator() {
     }
 }
 
+/// Losses that go on reduce the window once per round trip: a recovery ends although packets are lost during it. One
+/// packet in 12 is lost. Mathis et al. 1997 expect a window of sqrt(3/2 * 12) = 4.2 packets for Reno's rule.
+#[test]
+fn losses_in_each_round_trip_reduce_the_window_each_time() {
+    let lost: Vec<u64> = (150..1500).step_by(12).collect();
+    for (name, least, most) in [("sack", 2.1, 8.5), ("cubic", 1.0, 20.0), ("htcp", 1.0, 20.0)] {
+        let windows = run(&mut Quic::new(&controller::law(name).unwrap()), 1500, &lost);
+        let late = &windows[900..];
+        let mean = late.iter().sum::<f64>() / late.len() as f64;
+        assert!((least..most).contains(&mean), "{name}: {mean} packets");
+    }
+}
+
 /// A law hears of a mark once per window, and of persistent congestion as a timeout.
 #[test]
 fn marks_and_persistent_congestion_reach_the_law() {

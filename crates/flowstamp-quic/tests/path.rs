@@ -12,6 +12,7 @@ use flowstamp_laws::units::{Rate, Time};
 use flowstamp_quic::controller;
 use flowstamp_quic::path::{Path, Spec};
 use flowstamp_quic::tls::Trust;
+use flowstamp_wire::scone::Signal;
 use std::net::SocketAddr;
 
 const RATE: f64 = 10e6;
@@ -20,7 +21,8 @@ fn path(to: SocketAddr, router: &str) -> Path {
     let listen = "127.0.0.1:0".parse().unwrap();
     let (rate, delay) = (Rate::from_bps(RATE), Time::from_millis(10));
     let router = controller::router(router).unwrap();
-    Path::start(&Spec { listen, to, rate, delay, buffer: None, router, scone: None }).unwrap()
+    Path::start(&Spec { listen, to, rate, delay, buffer: None, router, scone: Signal::at_most(5_000_000) })
+        .unwrap()
 }
 
 /// Stamps cross the path, and the flow obeys their rate: it never fills the buffer.
@@ -52,6 +54,19 @@ async fn rcp_fills_the_link_without_a_loss() {
     // The buffer holds a round trip, 25 kB.
     assert!(counts.dropped == 0 && counts.longest_queue_bytes < 20_000, "{counts:?}");
     assert!(fetched.goodput_bps > 0.7 * RATE, "{}", fetched.goodput_bps);
+}
+
+/// Advice reaches a client that asks, and no other. 4.47 Mb/s is the highest signal up to 5 Mb/s.
+#[tokio::test]
+async fn scone_advice_reaches_the_client() {
+    let (server, _) = start(false, None);
+    let path = path(server, "none");
+    let url = format!("https://{}/bytes/50000", path.address());
+    let (asked, _) = fetch(&format!("{url}?scone"), None, Trust::Anybody).await.unwrap();
+    assert_eq!((asked.bytes, asked.advice_bps), (50_000, Some(4_466_835)), "{asked:?}");
+    assert!(asked.scone_packets >= 8 && path.counts().advised >= asked.scone_packets, "{asked:?}");
+    let (not_asked, _) = fetch(&url, None, Trust::Anybody).await.unwrap();
+    assert_eq!((not_asked.bytes, not_asked.scone_packets, not_asked.advice_bps), (50_000, 0, None));
 }
 
 /// Where no router stamps, the flow becomes a TCP instead of sending without limit.

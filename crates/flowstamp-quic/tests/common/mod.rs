@@ -19,10 +19,11 @@ pub fn start(fixed: bool, root: Option<PathBuf>) -> (SocketAddr, String) {
     told
 }
 
-/// Fetches a page. Returns the result and the body.
+/// Fetches a page, and asks for SCONE packets if the address ends with `?scone`. Returns the result and the body.
 pub async fn fetch(url: &str, law: Option<&str>, trust: Trust) -> anyhow::Result<(Fetched, Vec<u8>)> {
     let law = law.map(|name| (controller::law(name).unwrap(), name.to_owned()));
-    let wish = Wish { uri: url.parse()?, law, mtu: 1200, trust, timeout: Duration::from_secs(20) };
+    let scone = url.ends_with("?scone");
+    let wish = Wish { uri: url.parse()?, law, mtu: 1200, trust, scone, timeout: Duration::from_secs(20) };
     let mut body = Vec::new();
     Ok((get(&wish, &mut body).await?, body))
 }
