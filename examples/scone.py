@@ -63,7 +63,8 @@ def listen(arguments: argparse.Namespace) -> None:
     with socket.socket(family, socket.SOCK_DGRAM) as into:
         into.bind(("", arguments.port))
         into.settimeout(arguments.idle)
-        first = last = None
+        first: float | None = None
+        passed = 0.0
         received = 0
         while True:
             try:
@@ -73,14 +74,15 @@ def listen(arguments: argparse.Namespace) -> None:
                 if first is None:
                     continue
                 break
-            last = time.monotonic()
-            first = first or last
+            now = time.monotonic()
+            first = now if first is None else first
+            passed = now - first
             received += len(datagram)
             signal = signal_of(datagram)
             if signal is not None:
                 advice = "no advice" if signal == UNKNOWN else f"signal {signal}, {0.1 * 10 ** (signal / 20):.3f} Mb/s"
-                print(f"{last - first:6.1f} s  {sender[0]}: {advice}", flush=True)
-        print(f"received {received * 8 / max(last - first, 1e-3) / 1e6:.2f} Mb/s")
+                print(f"{passed:6.1f} s  {sender[0]}: {advice}", flush=True)
+        print(f"received {received * 8 / max(passed, 1e-3) / 1e6:.2f} Mb/s")
 
 
 def main() -> None:

@@ -4,7 +4,7 @@
 mod routers;
 
 use flowstamp_wire::scone::{Packet, Signal};
-use routers::{Net, eventually, serve};
+use routers::{Net, eventually, serve, sh};
 use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -133,6 +133,46 @@ fn advice_comes_from_rcp() {
     assert!(page.contains(&format!("flowstamp_scone_packets_total{label} 0\n")), "{page}");
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert_eq!(net.left(), [""; 0]);
+}
+
+/// The kernel's own frames: IPv6, and a frame of segmentation offload with a SCONE packet in each datagram. The receiver's kernel
+/// drops datagrams with a wrong checksum.
+#[test]
+fn datagrams_of_segmentation_offload_and_ipv6() {
+    let Some(net) = Net::new("sf") else { return };
+    let n = &net.name;
+    assert!(sh(&format!(
+        "ip -n {n} addr add fd79::1/64 dev out.1 nodad && ip -n {n}-peer addr add fd79::2/64 dev in nodad"
+    )));
+    net.ok(&format!("attach out.1 --netns {n} --scone --scone-rate 5Mbps"));
+    let packet = Packet { signal: Signal::UNKNOWN, dcid: &[1; 8], scid: &[] };
+    let mut one = [0x41; 100];
+    packet.emit(&mut one).expect("room");
+    let other = [0x42; 100];
+    for (from, to) in [("10.79.0.1:0", "10.79.0.2:4433"), ("[fd79::1]:0", "[fd79::2]:4433")] {
+        let receiver = socket_in(&format!("{n}-peer"), to);
+        let sender = socket_in(n, from);
+        let bytes = 100_i32;
+        // SAFETY: a descriptor that is open, and a value of the length given.
+        let set = unsafe {
+            let value = (&raw const bytes).cast();
+            libc::setsockopt(sender.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, value, 4)
+        };
+        assert_eq!(set, 0);
+        sender.send_to(&[one, other, one, one].concat(), to).expect("sent");
+        let signals: Vec<_> = (0..4)
+            .map(|_| {
+                let mut arrived = [0; 1000];
+                let len = receiver.recv(&mut arrived).expect("a datagram, whose checksum is right");
+                assert_eq!(len, 100);
+                Packet::parse(&arrived[..len]).ok().map(|packet| packet.signal)
+            })
+            .collect();
+        let low = Some(at_most(5_000_000));
+        assert_eq!(signals, [low, None, low, low], "to {to}");
+    }
+    let scone = &net.status()[0]["scone"];
+    assert_eq!((&scone["lowered_packets"], &scone["flows"]), (&6.into(), &2.into()), "{scone}");
 }
 
 #[test]
