@@ -31,6 +31,8 @@ FOLDER = "gallery"
 DRAWN = "pictures"
 """Folder of the unpacked pictures in the built site."""
 FORMS: Mapping[Form, str] = {"full": "whole version", "fast": "short version"}
+ILLUSTRATED = ("explanation/explicit-feedback-in-a-data-centre",)
+"""Pages beside those of results that show pictures."""
 SCORES = "% scores"
 """The line of the index page that the scores replace."""
 NAMES = {
@@ -169,7 +171,7 @@ class Gallery:
         return word, f'<span class="badge {word}">{", ".join(told)}</span>'
 
     def illustrated(self, text: str) -> str:
-        """Replaces the links to pictures on a page of results by the pictures, and colours verdicts."""
+        """Replaces a page's links to pictures by the pictures, and colours verdicts."""
 
         def picture(link: re.Match[str]) -> str:
             name = link[1]
@@ -301,12 +303,13 @@ def reading(app: Sphinx, docname: str, source: list[str]) -> None:
     """Replaces a page's title by the page, and fills in pictures and scores."""
     folder, _, name = docname.rpartition("/")
     gallery: Gallery = app.gallery  # type: ignore[attr-defined]
-    if docname != "index" and folder not in (FOLDER, "results"):
+    illustrated = folder == "results" or docname in ILLUSTRATED
+    if docname != "index" and folder != FOLDER and not illustrated:
         return
     depends = [gallery.memory.path, gallery.pictures.path, Path(__file__)]
     if docname == "index":
         source[0] = source[0].replace(SCORES, gallery.scores())
-    elif folder == "results":
+    elif illustrated:
         source[0] = gallery.illustrated(source[0])
     else:
         depends += gallery.files.values() if name == "index" else [gallery.files[name]]
