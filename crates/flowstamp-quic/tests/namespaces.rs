@@ -27,8 +27,8 @@ fn ip(arguments: &str) -> bool {
 
 impl Namespaces {
     /// `None` without root or `ip`.
-    fn make() -> Option<Self> {
-        let names = ["s", "c"].map(|end| format!("fsq{}{end}", std::process::id()));
+    fn make(test: &str) -> Option<Self> {
+        let names = ["s", "c"].map(|end| format!("fsq{}{test}{end}", std::process::id()));
         let [server, client] = &names;
         if !ip(&format!("netns add {server}")) {
             return None;
@@ -86,7 +86,7 @@ impl Drop for Running {
 #[test]
 #[ignore = "long"]
 fn a_file_crosses_from_one_namespace_to_another_under_every_law() {
-    let Some(namespaces) = Namespaces::make() else {
+    let Some(namespaces) = Namespaces::make("laws") else {
         // `make test` names skipped tests by this line.
         skip::skip("network namespaces need root and ip");
         return;
@@ -118,4 +118,42 @@ fn a_file_crosses_from_one_namespace_to_another_under_every_law() {
         assert!(fetched["server"]["min_rtt_ms"].as_f64().unwrap() >= 20.0, "{law}: the path's delay");
         assert_eq!(fetched["stamps"].as_u64().unwrap() > 0, law == "rcp", "{law}");
     }
+}
+
+/// The router of `flowstamp-linux` writes advice into the SCONE packets, and the client reads it.
+#[test]
+#[ignore = "long"]
+fn scone_advice_of_the_bpf_router_reaches_the_client() {
+    let (Some(namespaces), Some(linux)) = (Namespaces::make("scone"), std::env::var_os("FLOWSTAMP_LINUX"))
+    else {
+        skip::skip("it needs root, ip, and flowstamp-linux, which FLOWSTAMP_LINUX names");
+        return;
+    };
+    let router = |action: &str, more: &[&str]| {
+        let mut command = Command::new(&linux);
+        command.args(["router", action, "v0", "--netns", &namespaces.names[0]]).args(more).output().unwrap()
+    };
+    let attached = router("attach", &["--scone", "--scone-rate", "5Mbps"]);
+    if !attached.status.success() {
+        skip::skip(String::from_utf8_lossy(&attached.stderr).trim());
+        return;
+    }
+    let (_server, told) =
+        Running::start(&mut namespaces.run(0, &["serve", "--listen", "10.99.0.1:4433", "--json"]));
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let fingerprint = told["fingerprint"].as_str().unwrap();
+    let url = "https://10.99.0.1:4433/bytes/100000";
+    let get = |more: &[&str]| {
+        let done = namespaces
+            .run(1, &["get", url, "--fingerprint", fingerprint, "--json"])
+            .args(more)
+            .output()
+            .unwrap();
+        serde_json::from_slice::<serde_json::Value>(&done.stdout).unwrap()
+    };
+    let (asked, silent) = (get(&["--scone"]), get(&[]));
+    router("detach", &[]);
+    // 4.467 Mb/s is the highest signal up to 5 Mb/s.
+    assert_eq!((&asked["bytes"], &asked["advice_bps"]), (&100_000.into(), &4_466_835.into()), "{asked}");
+    assert_eq!((&silent["bytes"], &silent["scone_packets"]), (&100_000.into(), &0.into()), "{silent}");
 }
