@@ -28,6 +28,8 @@ struct fs_config {
 	__u64 queue_interval_ns;
 	/* VCP: whether overload marks ECN-capable packets of other protocols. */
 	__u64 mark_others;
+	/* A hash of the initial state, so that `attach` with other initial values replaces the router. */
+	__u64 first_hash;
 	struct fs_rcp_params rcp;
 	struct fs_xcp_params xcp;
 	struct fs_vcp_params vcp;

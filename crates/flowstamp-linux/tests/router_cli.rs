@@ -68,6 +68,15 @@ fn parameters_reach_the_law() {
     // Nobody has told it of the path, nor any packet.
     net.ok(&format!("{attach} rcp"));
     assert_eq!(net.status()[0]["avg_rtt_s"], 0.0);
+    // Another initial value replaces it, and the same one does not.
+    net.ok(&format!("{attach} rcp --set initial_rtt=19s --set max_interval=19s"));
+    assert_eq!(net.status()[0]["avg_rtt_s"], 19.0);
+    let before = net.programs_ids();
+    net.ok(&format!("{attach} rcp --set initial_rtt=19s --set max_interval=19s"));
+    assert_eq!(net.programs_ids(), before);
+    net.ok(&format!("{attach} rcp --set initial_rtt=18s --set max_interval=19s"));
+    assert_eq!(net.status()[0]["avg_rtt_s"], 18.0);
+    assert_ne!(net.programs_ids(), before);
     // XCP's timer keeps to the average RTT, of which no packet has told: 19 s.
     net.ok(&format!("{attach} xcp --eta 1 --set initial_interval=19s"));
     std::thread::sleep(std::time::Duration::from_millis(100));

@@ -79,6 +79,9 @@ impl LinkConfig {
             config.own_weight_q32 = q32(share.own_weight);
         }
         link.own_capacity_q16 = q16(rate.unwrap_or(Rate::ZERO).bytes_per_sec() * own_weight);
+        // FNV-1a
+        let mixed = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        config.first_hash = bytes_of(&link).iter().fold(0xcbf2_9ce4_8422_2325, mixed);
         Ok((config, link))
     }
 }

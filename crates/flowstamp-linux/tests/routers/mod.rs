@@ -145,6 +145,11 @@ impl Net {
         ids.into_iter().filter_map(name).collect()
     }
 
+    /// The kernel's numbers of the programs at the egress.
+    pub fn programs_ids(&self) -> Vec<u32> {
+        self.ids_at(libbpf_rs::libbpf_sys::BPF_TCX_EGRESS)
+    }
+
     /// How many are at the egress, even if some go meanwhile.
     pub fn attached(&self) -> usize {
         self.ids_at(libbpf_rs::libbpf_sys::BPF_TCX_EGRESS).len()
