@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import numpy as np
 import pytest
 
 import flowstamp as fs
-from flowstamp.figures import datacentre
+from flowstamp import executors
+from flowstamp.figures import datacentre, load, pictures
 from flowstamp.figures.measures import Finished, RunSet
+from flowstamp.figures.schedule import Queue
+from flowstamp.scenario import toml_text
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore:.*equal-cost paths")
@@ -75,3 +79,26 @@ def test_operations_and_queues_are_those_of_the_summary() -> None:
 def test_the_sizes_of_the_figure_by_links_are_those_of_the_example() -> None:
     name = "datacentre-sizes.txt"
     assert (ROOT / "figures" / name).read_text() == (ROOT / "examples/data" / name).read_text()
+
+
+@pytest.mark.parametrize("executor", [executors.THREADS, "processes"])
+def test_a_run_by_links_is_that_of_the_command_and_not_the_whole_run(executor: str) -> None:
+    web = {"load": 0.3, "sizes": {"distribution": "storage"}}
+    scenario = tree(name="web", pattern="random", web=web).configure(duration="300us")
+    job = (toml_text(scenario.resolved()), "test", (), ".")
+    queue = Queue(executor, None)
+    whole, apart = queue.ask(job), queue.ask(job, by_links=True)
+    queue.wait([whole, apart], None)
+    queue.close()
+    known = [scenario.run(by_links=by_links).groups["web"]["fct_slowdown"] for by_links in (False, True)]
+    found = [run.ended.result().summary["groups"]["web"]["fct_slowdown"] for run in (whole, apart)]
+    assert json.loads(json.dumps(known)) == found
+    assert found[0] != found[1]
+
+
+def test_runs_of_one_law_have_one_colour() -> None:
+    figure = load("DC-incast")
+    first, second = (pictures.styles(figure, panel) for panel in figure.draw.panels[:2])
+    assert {name.removesuffix("100"): style for name, style in first.items()} == {
+        name.removesuffix("400"): style for name, style in second.items()
+    }
