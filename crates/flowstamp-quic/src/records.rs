@@ -109,8 +109,8 @@ impl Records {
     pub fn resolve(&mut self, largest: Option<u64>, mut arrived: impl FnMut(u32, Time)) -> Option<Arrived> {
         let acked = core::mem::take(&mut self.acked);
         let top = acked.last().and_then(|&(made, bytes)| {
-            let mut from_top = self.records.iter().enumerate().rev();
-            from_top.find(|(_, r)| r.is(made, bytes) && Some(r.number) == largest).map(|(at, _)| at)
+            let newest = |r: &Record| r.is(made, bytes) && Some(r.number) == largest;
+            self.oldest(made, newest)
         });
         let (mut newest_left, mut packets) = (Time::ZERO, 0);
         // From the newest down: packets of one time are matched from the largest number that arrived.
@@ -120,9 +120,10 @@ impl Records {
             let exact = |r: &Record| r.is(made, bytes);
             let found = if top.is_some() && before.is_none_or(|time| time == made) {
                 before = Some(made);
-                self.records.iter().take(below).rposition(exact)
+                let alike = self.records.range(..below).rev().take_while(|r| r.made == made);
+                alike.enumerate().find(|(_, r)| exact(r)).map(|(back, _)| below - 1 - back)
             } else {
-                self.oldest(made, exact)
+                None
             };
             if let Some(at) = found.or_else(|| self.oldest(made, exact)) {
                 below = at;
@@ -206,5 +207,65 @@ impl Records {
 impl Record {
     fn is(&self, made: Instant, bytes: u64) -> bool {
         self.state == State::Flying && self.made == made && self.bytes == bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    /// Records of packets of 1200 bytes, which quinn made in groups at the same times.
+    fn records(groups: &[u8]) -> (Records, Vec<Instant>) {
+        #[expect(clippy::disallowed_methods, reason = "quinn's instants start at one that the clock gives")]
+        let start = Instant::now();
+        let (mut records, mut made) = (Records::default(), Vec::new());
+        for (group, &size) in groups.iter().enumerate() {
+            for _ in 0..size {
+                let at = start + Duration::from_millis(group as u64);
+                records.push(at, Time::from_millis(group as u64), 1200, made.len() as u64);
+                made.push(at);
+            }
+        }
+        (records, made)
+    }
+
+    proptest! {
+        /// An ack without holes finds exactly its packets, whatever times they share.
+        #[test]
+        fn an_ack_of_a_range_finds_its_packets(groups in proptest::collection::vec(1_u8..6, 1..12), from: prop::sample::Index, len in 1_usize..8) {
+            let (mut records, made) = records(&groups);
+            let from = from.index(made.len());
+            let to = (from + len).min(made.len());
+            (from..to).for_each(|n| records.acked(made[n], 1200));
+            let mut found = Vec::new();
+            let arrived = records.resolve(Some(to as u64 - 1), |seq, _| found.push(seq as usize)).expect("packets");
+            found.sort_unstable();
+            // Any packets of the oldest group may be taken for each other, unless it is also the newest group.
+            let certain = |n: &usize| made[*n] == made[to - 1] || made[*n] != made[from];
+            let found_certain: Vec<_> = found.iter().copied().filter(certain).collect();
+            prop_assert_eq!(found_certain, (from..to).filter(certain).collect::<Vec<_>>());
+            prop_assert_eq!((arrived.packets as usize, found.len()), (to - from, to - from));
+            prop_assert_eq!(records.flight() as usize, made.len() - (to - from));
+        }
+
+        /// All packets settle once, as acknowledged, lost or unknown to quinn, and the counts end at zero.
+        #[test]
+        fn everything_settles_once(groups in proptest::collection::vec(1_u8..6, 1..12), acked in proptest::collection::vec(any::<bool>(), 60), lost: u8) {
+            let (mut records, made) = records(&groups);
+            let acked: Vec<_> = (0..made.len()).filter(|n| acked[*n % 60]).collect();
+            acked.iter().for_each(|n| records.acked(made[*n], 1200));
+            records.resolve(acked.last().map(|n| *n as u64), |_, _| {});
+            let left = made.len() - acked.len();
+            prop_assert_eq!(records.flight() as usize, left);
+            let lost = usize::from(lost).min(left);
+            let mut told = 0;
+            records.lose(made[made.len() - 1], lost as u64 * 1200, |_| told += 1);
+            prop_assert_eq!((told, records.flight() as usize), (lost, left - lost));
+            records.reconcile(0);
+            records.drop_settled();
+            prop_assert_eq!((records.flight(), records.first(), records.next()), (0, made.len() as u32, made.len() as u32));
+        }
     }
 }
