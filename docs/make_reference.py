@@ -39,6 +39,8 @@ TABLES = {
     "LinkRate": "Capacity of a link",
     "VaryingRate": "A capacity that varies",
     "Police": "`police`",
+    "Pfc": "`pfc`",
+    "PfcThresholds": "Thresholds of priority flow control",
     "Cell": "`[[wireless]]`",
     "Station": "`wireless.stations`",
     "Mac": "MAC",

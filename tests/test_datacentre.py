@@ -326,3 +326,43 @@ def test_rates_of_data_centres_change_in_mid_run() -> None:
     rates = {name: link["rate_bps"] for name, link in sim.results().links.items()}
     assert rates["leaf0->spine1"] == pytest.approx(15e9)
     assert rates["h0->leaf0"] == pytest.approx(10e9)
+
+
+def test_links_of_a_file_have_the_flow_control_of_the_graph(tmp_path: Path) -> None:
+    (tmp_path / "net.csv").write_text("source,target,rate,delay\na,b,10Gbps,1us\nb,c,1Gbps,1us\n")
+    network = fs.graph(file=str(tmp_path / "net.csv"), pfc=True, buffer="20kB")
+    run = network.flows("sack", name="f", from_="a", to="c").run("1ms")
+    assert all("pfc" in link for link in run.links.values())
+    assert run.links["a->b"]["pfc"]["pauses"] > 0
+    assert run.links["a->b"]["pfc"]["drops"] == 0
+    other = fs.graph(file=str(tmp_path / "net.csv"), pfc=True, queue="codel")
+    refused = other.flows("sack", name="f", from_="a", to="c")
+    with pytest.raises(fs.FlowstampError, match=r"graph\.pfc: cannot"):
+        refused.run("1ms")
+
+
+def test_victims_of_pauses_wait(tmp_path: Path) -> None:
+    """The table of docs/how-to/lossless-fabric.md: what pauses cost flows whose own receivers are idle."""
+    told = '{ law = "told", window = 120 }'
+    laws = [part for flow in ("incast", "rack", "elsewhere") for part in ("--set", f"flows.{flow}.law={told}")]
+    blind = [*laws, "--set", "leaf_spine.queue=droptail"]
+    example = str(EXAMPLES / "datacentre" / "pfc.toml")
+
+    def run(*arguments: str) -> tuple[dict[str, float], dict[str, Any]]:
+        done = flowstamp("run", example, *arguments, "--out", str(tmp_path), "--json")
+        summary = json.loads(done.stdout)
+        summary = summary.get("summary", summary)
+        times = {name: group["fct_s"]["all"]["mean"] * 1e3 for name, group in summary["groups"].items()}
+        return times, summary
+
+    lossy, _ = run(*blind, "--set", "leaf_spine.pfc=false")
+    lossless, summary = run(*blind)
+    controlled, quiet = run()
+    assert lossy == pytest.approx({"incast": 2.42, "rack": 0.86, "elsewhere": 0.84}, abs=0.006)
+    assert lossless == pytest.approx({"incast": 1.19, "rack": 2.05, "elsewhere": 2.08}, abs=0.006)
+    assert controlled == pytest.approx({"incast": 1.21, "rack": 0.88, "elsewhere": 0.88}, abs=0.006)
+    assert summary["packets"]["lost"] == 0
+    assert sum(link["pfc"]["pauses"] > 0 for link in summary["links"].values()) == 11
+    assert sum(link["pfc"]["pauses"] for link in quiet["links"].values()) == 0
+    shown = flowstamp("run", example, *blind, "--out", str(tmp_path)).stdout
+    assert "paused link" in shown

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from flowstamp.sweeps import Sweep
 
 Cells = tuple[list[str], list[list[str]]]
+# Rows of the table of paused links.
+MOST_PAUSED = 12
 
 
 def links(results: Results) -> Cells:
@@ -33,6 +35,31 @@ def links(results: Results) -> Cells:
     ]
     if len(shown) < len(results.links):
         rows.append([f"({len(results.links) - len(shown)} that are used less)", *[""] * 6])
+    return header, rows
+
+
+def pauses(results: Results) -> Cells:
+    """Returns a row for each link that flow control has paused; if there are many, for those paused longest."""
+    found = [(name, link["pfc"]) for name, link in results.links.items() if "pfc" in link]
+    paused = sorted(
+        ((name, pfc) for name, pfc in found if pfc["pauses"] or pfc["paused_s"] or pfc["drops"]),
+        key=lambda row: -row[1]["paused_s"],
+    )
+    header = ["paused link", "pauses", "paused", "most waiting", "xoff", "headroom", "lost"]
+    rows = [
+        [
+            name,
+            str(pfc["pauses"]),
+            text.seconds(pfc["paused_s"]),
+            *(text.size(pfc[key]) for key in ("max_ingress_bytes", "xoff_bytes", "headroom_bytes")),
+            str(pfc["drops"]),
+        ]
+        for name, pfc in paused[:MOST_PAUSED]
+    ]
+    if len(paused) > MOST_PAUSED:
+        rows.append([f"({len(paused) - MOST_PAUSED} that are paused less)", *[""] * 6])
+    if found and not rows:
+        rows.append(["none", *[""] * 6])
     return header, rows
 
 

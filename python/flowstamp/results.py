@@ -49,6 +49,25 @@ class LinkCounts(TypedDict):
     """ECN-capable data packets marked after they crossed the link; `marks` does not include them."""
 
 
+class PfcSummary(TypedDict):
+    """Effects of priority flow control on a link after warm-up."""
+
+    pauses: int
+    """Pauses that reached the link's sender."""
+    paused_s: float
+    """Time for which the sender was paused, in seconds."""
+    max_ingress_bytes: float
+    """Most bytes that came over the link and waited at its far end."""
+    drops: int
+    """Packets lost at the far end for lack of headroom. They also count as drops of the next link."""
+    xoff_bytes: float
+    """Bytes above which the far end pauses the link; 0 for a link to a host, which is never paused."""
+    xon_bytes: float
+    """Bytes at which the far end lets the link go on."""
+    headroom_bytes: float
+    """Room above `xoff_bytes`."""
+
+
 class LinkSummary(TypedDict):
     """Summary of one router link. Counters, shares and queue statistics cover the time after warm-up.
 
@@ -87,6 +106,8 @@ class LinkSummary(TypedDict):
     """Counters after warm-up."""
     whole_run: NotRequired[LinkCounts]
     """Counters of the whole run, warm-up included."""
+    pfc: NotRequired[PfcSummary]
+    """Priority flow control, if the link has it."""
     lost: NotRequired[int]
     """Packets lost after they crossed the link; `drops` does not include them."""
     duplicated: NotRequired[int]

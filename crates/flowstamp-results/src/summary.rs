@@ -26,6 +26,9 @@ pub struct Summary {
     pub warmup_s: f64,
     /// Router links by name.
     pub links: Named<LinkSummary>,
+    /// The first deadlock of priority flow control, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pfc_deadlock: Option<PfcDeadlock>,
     /// Cells by name.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub cells: Named<CellSummary>,
@@ -109,9 +112,41 @@ pub struct LinkSummary {
     /// Flows that the link's policer has tested, in the order of their first tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub police: Option<Vec<TestedFlow>>,
+    /// Priority flow control of the link, after warm-up; `None` for a link without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pfc: Option<PfcSummary>,
     /// Packets that the link's impairments affected; `None` for a link without impairments.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub impaired: Option<ImpairedSummary>,
+}
+
+/// Effects of priority flow control on a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PfcSummary {
+    /// Pauses that reached the link's sender.
+    pub pauses: u64,
+    /// Time for which the sender was paused, seconds.
+    pub paused_s: f64,
+    /// Most bytes that came over the link and waited at its far end.
+    pub max_ingress_bytes: f64,
+    /// Packets that came over the link and were lost at its far end, for lack of headroom. They also count as drops of the
+    /// link on which they would have gone on.
+    pub drops: u64,
+    /// Bytes above which the far end pauses the link. Thresholds are 0 on a link to a host, which is never paused.
+    pub xoff_bytes: f64,
+    /// Bytes at which the far end lets the link go on.
+    pub xon_bytes: f64,
+    /// Room above `xoff_bytes`.
+    pub headroom_bytes: f64,
+}
+
+/// Links with priority flow control that wait for each other, and never go on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PfcDeadlock {
+    /// When the links were found to wait, seconds.
+    pub time_s: f64,
+    /// The cycle of links, in the order in which packets would go.
+    pub links: Vec<String>,
 }
 
 /// Counts of one router link, or of all, in a part of the run.

@@ -20,11 +20,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Keys of the graph's table that apply to links of the file that do not set them.
-const OF_ALL: [&str; 8] = ["rate", "delay", "weight", "buffer", "queue", "router", "share", "priority"];
+const OF_ALL: [&str; 9] =
+    ["rate", "delay", "weight", "buffer", "queue", "router", "share", "priority", "pfc"];
 /// Keys that an edge may have, besides its ends, rate, delay and weight, whose names the scenario may choose.
 const OF_EDGE: [&str; 7] = ["name", "buffer", "queue", "router", "priority", "medium", "duplex"];
 /// The keys of a link's laws.
-const LAWS: [&str; 4] = ["router", "queue", "share", "priority"];
+const LAWS: [&str; 5] = ["router", "queue", "share", "priority", "pfc"];
 /// The name of a rate in networkx's flow algorithms.
 const CAPACITY: &str = "capacity";
 

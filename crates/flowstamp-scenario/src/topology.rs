@@ -4,7 +4,7 @@
 //! in error messages: an error in `dumbbell.queue` would be reported for `dumbbell`, and a misspelt key without a
 //! suggestion.
 
-use super::{Buffer, Impairments, LinkRate, Weight};
+use super::{Buffer, Impairments, LinkRate, Pfc, Weight};
 use flowstamp_laws::Refused;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
 use flowstamp_laws::share::police::Params;
@@ -182,6 +182,8 @@ pub struct LeafSpine {
     /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
     /// otherwise none. It excludes `share`.
     pub priority: Option<Priority>,
+    /// Priority flow control of all links: switches pause links before a buffer overflows. Default: none.
+    pub pfc: Option<Pfc>,
 }
 
 /// A fat tree of switches with `k` ports (Al-Fares 2008). It has `k` pods of `k/2` edge and `k/2` aggregation
@@ -221,6 +223,8 @@ pub struct FatTree {
     /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
     /// otherwise none. It excludes `share`.
     pub priority: Option<Priority>,
+    /// Priority flow control of all links: switches pause links before a buffer overflows. Default: none.
+    pub pfc: Option<Pfc>,
 }
 
 fn host_buffer() -> Buffer {
@@ -275,6 +279,8 @@ pub struct Graph {
     pub share: Option<ShareSpec>,
     /// Packets that the file's links send before all others, if a link does not say otherwise.
     pub priority: Option<Priority>,
+    /// Priority flow control of the file's links that have none of their own.
+    pub pfc: Option<Pfc>,
     /// The round-trip time that a buffer in `BDP` refers to. Default: the longest of any flow.
     pub rtt: Option<Time>,
 }
@@ -312,6 +318,9 @@ pub struct Link {
     /// Packets that are sent before all others. Default: acks if the router law asks for it, as VCP's does;
     /// otherwise none. It excludes `share`.
     pub priority: Option<Priority>,
+    /// Priority flow control: the node to which the link leads pauses it before a buffer overflows. It needs a link that
+    /// leads back. Default: none.
+    pub pfc: Option<Pfc>,
     /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
     /// defaults. Needs a router law of XCP or RCP. Default: no tests.
     pub police: Option<Police>,

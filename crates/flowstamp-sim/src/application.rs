@@ -253,6 +253,16 @@ impl Process {
         }
     }
 
+    /// Size on the wire of the largest packet, bytes.
+    #[must_use]
+    pub fn largest_packet(&self) -> u16 {
+        match &self.content {
+            Content::Packet(size) => *size,
+            Content::Mix(sizes, _) => sizes.iter().map(|(size, _)| *size).max().unwrap_or_default(),
+            Content::Messages { full, .. } => *full,
+        }
+    }
+
     /// Time from the flow's start to the first product.
     pub fn first(&mut self) -> Time {
         match &self.clock {

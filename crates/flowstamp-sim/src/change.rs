@@ -139,6 +139,7 @@ impl Change<'_> {
             let refused = |why: String| Err(format!("cannot change in mid-run: {why}"));
             match (&old.capacity, &new.capacity) {
                 _ if !old.told => return refused(format!("nobody knows the rate of {name}")),
+                _ if new.is_held() => return refused(paused(name)),
                 _ if new.holds => return refused(format!("{name} has outages that hold its packets")),
                 _ if new.medium.is_shared() => return refused(format!("{name} shares its medium")),
                 (Capacity::Trace(..), _) => return refused(format!("{name} follows a trace")),
@@ -217,6 +218,9 @@ impl Change<'_> {
             if old.delay != new.delay && new.is_impaired() {
                 return Err(format!("cannot change in mid-run: {} has impairments or outages", new.name));
             }
+            if old.delay != new.delay && new.is_held() {
+                return Err(format!("cannot change in mid-run: {}", paused(&new.name)));
+            }
             if old.delay != new.delay {
                 moved.push((number, new.delay));
             }
@@ -244,7 +248,11 @@ impl Change<'_> {
             if own.is_some() && named(number, &new.name) {
                 return Err(format!("cannot change: the shaper of {} says how much may wait", new.name));
             }
-            if old.limit != new.limit || named(number, &new.name) {
+            let changes = old.limit != new.limit || named(number, &new.name);
+            if changes && new.is_held() {
+                return Err(format!("cannot change in mid-run: {}", paused(&new.name)));
+            }
+            if changes {
                 net.set_limit(number, new.limit);
             }
         }
@@ -274,6 +282,11 @@ impl Change<'_> {
         }
         Ok(())
     }
+}
+
+/// Why rate, delay and buffer of a link with priority flow control stay.
+fn paused(name: &str) -> String {
+    format!("thresholds of priority flow control (pfc) follow from those of {name}")
 }
 
 fn stops(net: &mut Fabric, hosts: &mut Hosts, old: &Scenario, new: &Scenario) -> Refused {

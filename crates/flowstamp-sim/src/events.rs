@@ -33,7 +33,7 @@ pub enum Class {
     Queue,
     /// The head of a link reaches the link's end.
     Delivery,
-    /// A packet that was put aside at the end of an impaired link goes on.
+    /// A packet that was put aside at the end of an impaired link goes on, or a pause of flow control arrives.
     Rejoin,
     /// A retransmission timer.
     Retransmit,

@@ -9,6 +9,7 @@ mod impaired;
 mod layout;
 #[cfg(feature = "parallel")]
 mod parts;
+mod pfc;
 
 #[cfg(feature = "parallel")]
 pub use parts::Moved;
@@ -24,6 +25,7 @@ use crate::plan::{END, Medium};
 use crate::prefetch::{prefetch, prefetch_part};
 use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::Time;
+use pfc::Pfc;
 
 /// A link leads to a host. The low three bits say whether one router link feeds it ([`BY_ONE`]), so that arrivals are
 /// known in advance, and what its host may do ahead of time ([`Fabric::sides`]).
@@ -47,6 +49,8 @@ const PREFETCHED: usize = 1500;
 const SEVERAL: u32 = HOST - 1;
 /// A link leads on through impairments, which decide the fate of each packet.
 const IMPAIRED: u32 = HOST - 2;
+/// A link leads to a switch that may pause it.
+const PAUSED: u32 = HOST - 3;
 
 /// The state of a packet that reached the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +98,8 @@ pub struct Fabric {
     impaired: Vec<Option<Box<Impaired>>>,
     routes: Vec<u32>,
     policed: bool,
+    /// Priority flow control, if a link has it.
+    pfc: Option<Box<Pfc>>,
     /// Some packets carry the header of a cloud ([`Fabric::stamp_link`]).
     clouds: bool,
     /// Memory that the next events need is prefetched.
@@ -252,9 +258,15 @@ impl Fabric {
         if to == SEVERAL {
             to = self.routes[link.head().next as usize];
         }
-        if to >= IMPAIRED {
-            // Without `full` no link is impaired, and the compiler leaves out what follows from it.
-            return if cfg!(feature = "full") && to == IMPAIRED { Onward::Impaired } else { Onward::Host };
+        if to >= PAUSED {
+            // Without `full` no link is impaired or paused, and the compiler leaves out what follows from it.
+            return if to >= HOST || cfg!(not(feature = "full")) {
+                Onward::Host
+            } else if to == IMPAIRED {
+                Onward::Impaired
+            } else {
+                self.into_switch(number, source)
+            };
         }
         if self.is_fed_by_one(to) {
             return Onward::Exits;
@@ -405,6 +417,7 @@ impl Fabric {
             Admission::Behind => {}
             Admission::Choose(time) => match self.medium_of[number as usize] {
                 Medium::Own => self.events.push(time, Source::new(Class::Transmit, number)),
+                Medium::Held => self.choose_unless_stopped(number, time),
                 Medium::Turns(medium) => {
                     let grant = self.media[medium as usize].request(self.now, number);
                     self.granted(grant);
@@ -433,6 +446,9 @@ impl Fabric {
     /// Lets a link that serves its queues by events send the next packet that is not dropped.
     pub fn choose(&mut self, number: u32) {
         let at = number as usize;
+        if at >= self.ports.len() {
+            return self.choose_held(number - self.ports.len() as u32);
+        }
         loop {
             let Port::Served(port) = &mut self.ports[at] else { return };
             let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
@@ -445,6 +461,7 @@ impl Fabric {
         let next = self.ports[at].choice(&self.links[at]);
         match (self.medium_of[at], next) {
             (Medium::Own | Medium::Cell { .. }, None) | (Medium::Cell { .. }, Some(_)) => {}
+            (Medium::Held, _) => {}
             (Medium::Own, Some(next)) => self.events.push(next, Source::new(Class::Transmit, number)),
             (Medium::Turns(medium), next) => {
                 let until = self.links[at].free_at().max(self.now);
@@ -571,29 +588,6 @@ impl Fabric {
         if let Some(law) = port.queue_laws().get_mut(class) {
             let next = law.on_timer(view).max(self.now + Time::from_ps(1));
             self.events.push(next, Source::new(Class::Queue, source));
-        }
-    }
-
-    /// Divides a link anew among its classes.
-    pub fn divide(&mut self, number: u32) {
-        if let Some(next) = self.ports[number as usize].divide(self.now) {
-            let next = next.max(self.now + Time::from_ps(1));
-            self.events.push(next, Source::new(Class::Share, number));
-        }
-    }
-
-    /// Handles a change of a link's capacity, as its laws know it, or of a station's data rate.
-    pub fn learn_capacity(&mut self, number: u32) {
-        if let Medium::Cell { cell, station } = self.medium_of[number as usize] {
-            if let Some(next) = self.air.change(self.now, cell, station) {
-                self.events.push(next, Source::new(Class::Capacity, number));
-            }
-            let moved = self.air.planned(cell);
-            self.air_moves(cell, moved);
-            return;
-        }
-        if let Some(next) = self.ports[number as usize].learn_capacity(self.now) {
-            self.events.push(next, Source::new(Class::Capacity, number));
         }
     }
 }

@@ -14,10 +14,12 @@ mod classes;
 mod cloud;
 mod delays;
 mod fifo;
+mod hold;
 mod impaired;
 #[cfg(test)]
 mod labels;
 mod laws;
+mod pausable;
 mod plain;
 mod police;
 mod ranked;

@@ -17,6 +17,7 @@ mod lists;
 mod outages;
 mod paths;
 mod patterns;
+mod pfc;
 mod phase;
 mod spread;
 mod topology;
@@ -134,6 +135,7 @@ impl Builder<'_> {
         self.reroute(&core, &mut network)?;
         self.edges(&core, &mut network)?;
         self.graph_buffers(longest)?;
+        self.pfc_thresholds(&network)?;
         network.warnings.extend(self.idle());
         network.warnings.extend(checks::labels(self.scenario, &self.links));
         self.agree(&mut network);
@@ -156,7 +158,11 @@ impl Builder<'_> {
         let s = self.scenario;
         let laid = self.laid()?;
         let core = match &laid {
-            Some(laid) => self.graph(laid)?,
+            Some(laid) => {
+                let core = self.graph(laid)?;
+                self.pauses(laid, &core)?;
+                core
+            }
             None if s.dumbbell.is_some() => self.dumbbell()?,
             None => self.parking_lot()?,
         };

@@ -133,6 +133,9 @@ fn whole(network: &Network, scenario: &Scenario) -> Option<String> {
     if !network.cells.is_empty() || network.links.iter().any(|plan| plan.medium.is_shared()) {
         return Some("links share a medium".to_owned());
     }
+    if network.links.iter().any(|plan| plan.pfc.is_some()) {
+        return Some("links pause each other (pfc)".to_owned());
+    }
     scenario.capture.is_some().then(|| "packets are captured".to_owned())
 }
 

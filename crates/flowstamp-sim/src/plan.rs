@@ -4,7 +4,7 @@ use crate::application::Process;
 use crate::flow_list::FlowList;
 use crate::medium::{Capacity, VaryingDelay, dcf};
 use crate::results::Named;
-use crate::scenario::{Access, Impairments, Priority, Weight};
+use crate::scenario::{Access, Impairments, PfcThresholds, Priority, Weight};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
@@ -52,13 +52,42 @@ pub struct LinkPlan {
     pub outages: Vec<(Time, Time)>,
     /// The link has outages that hold its packets.
     pub holds: bool,
+    /// Priority flow control of the link.
+    pub pfc: Option<PfcPlan>,
+    /// Links with priority flow control that lead to the begin of this one.
+    pub fed_by: Vec<u32>,
 }
+
+/// Priority flow control of a link: what its far end does about the bytes that came over it and wait there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PfcPlan {
+    /// The thresholds that the scenario gives.
+    pub given: PfcThresholds,
+    /// The link that carries pause frames to the sender.
+    pub back: u32,
+    /// A pause is sent above this many bytes.
+    pub xoff: u64,
+    /// The link may go on at this many bytes.
+    pub xon: u64,
+    /// Room above `xoff`, bytes.
+    pub headroom: u64,
+}
+
+/// Size of a pause frame, which is the least of an Ethernet frame (IEEE 802.3, clause 31; 802.1Qbb), bytes.
+pub const PAUSE_FRAME: u16 = 64;
 
 impl LinkPlan {
     /// Path of a key in the scenario's table of the link.
     #[must_use]
     pub fn key(&self, key: &str) -> String {
         format!("{}.{key}", self.table)
+    }
+
+    /// Whether the link's packets wait one by one, because a pause may stop it, or because its node counts the bytes of
+    /// other links.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.pfc.is_some() || !self.fed_by.is_empty()
     }
 
     /// Whether packets at the end of the link may be lost, copied, marked or delayed.
@@ -82,6 +111,8 @@ pub enum Medium {
     /// A medium of its own.
     #[default]
     Own,
+    /// A medium of its own, for a link that [holds its packets](LinkPlan::is_held).
+    Held,
     /// A medium shared in turn with the other links of this number.
     Turns(u32),
     /// A cell: the link is one of its interfaces.

@@ -37,10 +37,11 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
             Medium::Own => port,
             _ => port.asking(),
         };
+        let port = if plan.is_held() { port.holding(plan.limit) } else { port };
         if let Some(flows) = &flows { port.by_flow(flows) } else { port }
     };
     let in_turn = Scheduler::Priority(share::priority::Priority);
-    let in_order = !(plan.governed || plan.medium.is_shared() || plan.queue.needs_events());
+    let in_order = !(plan.governed || plan.medium.is_shared() || plan.queue.needs_events() || plan.is_held());
     if plan.priority == Priority::Labels {
         let labels: Vec<u8> = scenario.flows.iter().map(|group| group.label).collect();
         let port = served(laws, Classifier::Labels(Ranks::new(&labels)), in_turn, None);

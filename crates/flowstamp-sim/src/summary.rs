@@ -13,7 +13,7 @@ use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::results::{
     AccessSummary, Captured, CellSummary, Change, DelayCurve, LinkCounts, LinkSummary, Named, PacketCount,
-    Results, Series, Summary, Took, TotalSummary, jain_index, share,
+    PfcDeadlock, Results, Series, Summary, Took, TotalSummary, jain_index, share,
 };
 use crate::scenario::Scenario;
 use flowstamp_laws::units::Rate;
@@ -53,6 +53,7 @@ struct Settled {
     /// Mean capacity of each router link over the run.
     capacities: Vec<Rate>,
     curves: Vec<DelayCurve>,
+    pfc_deadlock: Option<PfcDeadlock>,
     cells: Named<CellSummary>,
     access: AccessSummary,
     packet_hops: u64,
@@ -71,6 +72,7 @@ impl Settled {
             links,
             capacities: links::capacities(sim),
             curves,
+            pfc_deadlock: sim.net.pfc_deadlock(),
             cells: links::cells(&sim.net, span_s),
             access: AccessSummary {
                 links: access.len() as u64,
@@ -108,6 +110,7 @@ pub fn results(mut run: Finished) -> Results {
         groups.insert(flows.group.name.clone(), summary);
     }
     warnings.extend(warnings::locked_datagrams(sim, &rows, &settled));
+    warnings.extend(settled.pfc_deadlock.as_ref().map(warnings::deadlocked));
     let flows = rows.iter().zip(&sim.hosts.records);
     let flows = flows.filter(|(_, r)| !sim.hosts.groups[r.group as usize].arriving).map(|(f, _)| f.clone());
     let wall_s = sim.took.0.as_secs_f64();
@@ -125,6 +128,7 @@ pub fn results(mut run: Finished) -> Results {
         warmup_s: sim.scenario.warmup.as_secs_f64(),
         total: total(&settled.links, groups.values().map(|group| group.goodput_bps).sum(), &goodputs),
         links: settled.links.into_iter().collect(),
+        pfc_deadlock: settled.pfc_deadlock,
         cells: settled.cells,
         access: settled.access,
         groups,

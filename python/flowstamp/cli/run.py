@@ -187,6 +187,8 @@ def _summary(results: Results) -> str:
     header_stations = ["station", "data rate", "airtime", "collided", "retries", "given up", "time in MAC"]
     tables = [text.table(*overview.links(results)), text.table(*overview.groups(results))]
     tables += [text.table(*table) for table in (overview.slowdowns(results), overview.operations(results)) if table[1]]
+    if (pauses := overview.pauses(results))[1]:
+        tables.insert(1, text.table(*pauses))
     if stations:
         tables.insert(1, text.table(header_stations, stations))
     if impaired:

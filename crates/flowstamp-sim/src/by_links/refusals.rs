@@ -79,6 +79,7 @@ pub fn check_network(network: &Network) -> Result {
             ("rate", !matches!(plan.capacity, Capacity::Constant(_)), "varies over time"),
             ("delay", plan.varying_delay.is_some(), "varies over time"),
             ("impairments", plan.is_impaired(), "lose or delay packets behind the link"),
+            ("pfc", plan.pfc.is_some(), "pauses other links"),
             ("police", plan.police.is_some(), "tests flows against other links"),
         ];
         for (k, is, why) in asked {

@@ -4,7 +4,7 @@ use super::Fabric;
 use crate::events::{Class, Source};
 use crate::link::{Cloud, Laws, LinkStats};
 use crate::medium::Capacity;
-use crate::plan::END;
+use crate::plan::{END, Medium};
 use flowstamp_laws::Stamp;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::Header;
@@ -107,6 +107,7 @@ impl Fabric {
         self.settle();
         self.air.end_warmup(self.now);
         self.impaired.iter_mut().flatten().for_each(|link| link.restart());
+        self.pfc.iter_mut().for_each(|pfc| pfc.restart(self.now));
         for (number, (port, link)) in self.ports.iter_mut().zip(&self.links).enumerate() {
             before(number, port.sent_bytes(link, self.now), &port.laws().stats);
             let queue = port.laws().queue_bytes();
@@ -114,6 +115,29 @@ impl Fabric {
             // Packets queued or in transmission were accepted before and will be sent after.
             let sent = port.sent_bytes(link, self.now);
             port.laws_mut().stats.accepted_bytes = 0.0 - sent;
+        }
+    }
+
+    /// Divides a link anew among its classes.
+    pub fn divide(&mut self, number: u32) {
+        if let Some(next) = self.ports[number as usize].divide(self.now) {
+            let next = next.max(self.now + Time::from_ps(1));
+            self.events.push(next, Source::new(Class::Share, number));
+        }
+    }
+
+    /// Handles a change of a link's capacity, as its laws know it, or of a station's data rate.
+    pub fn learn_capacity(&mut self, number: u32) {
+        if let Medium::Cell { cell, station } = self.medium_of[number as usize] {
+            if let Some(next) = self.air.change(self.now, cell, station) {
+                self.events.push(next, Source::new(Class::Capacity, number));
+            }
+            let moved = self.air.planned(cell);
+            self.air_moves(cell, moved);
+            return;
+        }
+        if let Some(next) = self.ports[number as usize].learn_capacity(self.now) {
+            self.events.push(next, Source::new(Class::Capacity, number));
         }
     }
 }

@@ -50,9 +50,14 @@ impl Fabric {
         }
     }
 
-    /// Moves on a packet that was put aside at the end of a link. Returns it if it has reached its host.
+    /// Moves on a packet that was put aside at the end of a link. Returns it if it has reached its host. On a link
+    /// without impairments, a frame of flow control has arrived.
     pub fn rejoin(&mut self, number: u32) -> Option<Packet> {
-        let packet = self.impaired[number as usize].as_mut()?.take(self.now)?;
+        let Some(impaired) = &mut self.impaired[number as usize] else {
+            self.frame_arrives(number);
+            return None;
+        };
+        let packet = impaired.take(self.now)?;
         self.go_on(packet)
     }
 

@@ -1,6 +1,7 @@
 //! Idle links before a run, where each link leads, and the paths of flows.
 
-use super::{BY_ONE, Fabric, HOST, IMPAIRED, PREFETCHED, SEVERAL};
+use super::pfc::Pfc;
+use super::{BY_ONE, Fabric, HOST, IMPAIRED, PAUSED, PREFETCHED, SEVERAL};
 use crate::air::Air;
 use crate::capture::{Capture, wanted};
 use crate::events::{Class, EventQueue, Source};
@@ -48,11 +49,12 @@ impl Fabric {
             ports: plans.iter().map(|plan| port(scenario, plan)).collect(),
             media: vec![Turns::default(); media.max().unwrap_or(0)],
             air: Air::new(cells, receivers, scenario.seed),
-            medium_of: plans.iter().map(|p| p.medium).collect(),
+            medium_of: plans.iter().map(|p| if p.is_held() { Medium::Held } else { p.medium }).collect(),
             impaired: plans.iter().map(impaired).collect(),
             leads_to: Vec::new(),
             prefetches: plans.len() >= PREFETCHED,
             clouds: false,
+            pfc: Pfc::new(plans, &routes).filter(|_| cfg!(feature = "full")),
             policed: plans.iter().any(|plan| plan.police.is_some()),
             routes,
             sacks: SackPool::default(),
@@ -63,6 +65,10 @@ impl Fabric {
             lost: 0,
         };
         fabric.leads_to = fabric.leads_to(sides);
+        for (to, _) in fabric.leads_to.iter_mut().zip(plans).filter(|(_, plan)| plan.pfc.is_some()) {
+            // A host takes its packets at once, and never pauses.
+            *to = if *to >= HOST { *to } else { PAUSED };
+        }
         for (number, cell) in cells.iter().enumerate().filter(|(_, c)| wanted(scenario, &c.name, false)) {
             let captured = fabric.capture.add_cell(cell);
             fabric.air.listen(number as u32, captured);

@@ -150,6 +150,12 @@ impl Plain {
         (!self.ring.is_empty()).then(|| self.ring.head())
     }
 
+    /// The packet that was transmitted last, which must not have arrived yet.
+    #[must_use]
+    pub fn newest(&self) -> &Packet {
+        &self.ring.at(self.ring.tail().wrapping_sub(1)).packet
+    }
+
     /// Prefetches the place of the next packet that comes.
     #[inline]
     pub fn expect(&self) {

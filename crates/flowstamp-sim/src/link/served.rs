@@ -8,6 +8,7 @@
 
 use super::classes::Classifier;
 use super::cloud::Cloud;
+use super::hold::Hold;
 use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
 use super::waiting::{Order, Queue, Waiting};
@@ -45,7 +46,7 @@ pub struct Served {
     weights: Box<[f64]>,
     divided: Option<Box<Divided>>,
     /// A choice is pending for when the packet in transmission has left.
-    choice_due: bool,
+    pub(super) choice_due: bool,
     /// The medium is shared: the link needs a grant before it sends.
     asks: bool,
     shaper: Option<Shaper>,
@@ -55,6 +56,8 @@ pub struct Served {
     drops_head: bool,
     /// Selective acks of packets that were dropped to make room, until [`Served::given_up`] takes them.
     given_up: Vec<u32>,
+    /// Set where priority flow control may stop the link.
+    pub(super) hold: Option<Box<Hold>>,
 }
 
 /// Spaces the starts of transmissions: each comes `size / rate` after the one before.
@@ -106,6 +109,7 @@ impl Served {
             buckets: None,
             drops_head: false,
             given_up: Vec::new(),
+            hold: None,
         };
         served.weigh();
         if let Some(rate) = served.split().map(|split| split.capacity()) {
@@ -322,9 +326,8 @@ impl Served {
         let seen = self.seen();
         let own = self.laws.is_own(packet);
         let class = self.classifier.class(own, packet, &tap.sacks.labels);
-        let laws = &mut self.laws;
-        laws.stats.arrivals += 1;
-        if !laws.admits(now, packet, own) {
+        self.laws.stats.arrivals += 1;
+        if !self.laws.admits(now, packet, own) {
             return Admission::Dropped;
         }
         let size = u32::from(packet.size);
@@ -333,19 +336,22 @@ impl Served {
                 seen.insert(packet.flow_id(), now);
             }
         }
-        let random = &mut laws.random;
+        let random = &mut self.laws.random;
         let split = self.divided.as_mut().and_then(|divided| divided.split.as_mut());
         let hears = own || split.is_none();
         if let Some(split) = split {
             split.on_arrival(class, packet.flow_id(), size, || random.uniform());
         }
         if hears {
-            laws.arrives(now, seen, packet);
+            self.laws.arrives(now, seen, packet);
         }
         let Backlog { bytes, packets } = self.seen_by(class);
         let mut arrival = arrival(line, now, packet, bytes, packets);
         if self.choice_due || self.conforms(size) > now {
             arrival.idle_since = None;
+        }
+        if self.hold.is_some() && !self.has_room(&mut arrival, packet) {
+            return Admission::Dropped;
         }
         let bears_label = self.hears.labels && packet.header == Header::Plain && packet.flags & DATA != 0;
         if bears_label {

@@ -356,7 +356,7 @@ impl Builder<'_> {
         let [least_rtt_s, rtt_s] = span.rtts.map(Time::as_secs_f64);
         let (packet, payload) = (s.packet.as_f64(), s.payload() as f64);
         let duration_s = s.duration.as_secs_f64();
-        let room: f64 = span.there.iter().map(|link| packets(self.links[*link as usize].limit, packet)).sum();
+        let room: f64 = span.there.iter().map(|link| self.room(&self.links[*link as usize], packet)).sum();
         let produced = |rate_s: f64, time_s: f64| flows * (rate_s * time_s / payload + 2.0);
         let rate = group.rate.map(Rate::bytes_per_sec);
         let all = rate.map_or(f64::MAX, |rate| produced(rate, duration_s));
@@ -446,7 +446,7 @@ impl Builder<'_> {
             let transit = self.peak(plan) * delay_s;
             let buffers = if plan.priority == Priority::Labels { labels } else { 1.0 };
             let held =
-                |size: f64, most: f64| (buffers * packets(plan.limit, size) + transit / size + 2.0).min(most);
+                |size: f64, most: f64| (buffers * self.room(plan, size) + transit / size + 2.0).min(most);
             // Acks that arrive no faster than they leave form no queue if there are no data on the link.
             let steady = matches!(plan.capacity, Capacity::Constant(_)) && !plan.medium.is_shared();
             let acks = if steady && data == 0.0 && acks_per_s * ack <= self.peak(plan) {
@@ -460,7 +460,7 @@ impl Builder<'_> {
                 longest = (here, number);
             }
             // The histograms of queue length and of queueing delay have bins by logarithm.
-            let bins = (32.0 * 16.0 + 16.0 * 128.0) * (packets(plan.limit, 1.0) + 2.0).log2();
+            let bins = (32.0 * 16.0 + 16.0 * 128.0) * (self.room(plan, 1.0) + 2.0).log2();
             links += GROWTH * of::<LinkPlan>()
                 + of::<Port>()
                 + of::<Plain>()
@@ -525,7 +525,7 @@ impl Builder<'_> {
 }
 
 /// Number of packets of a size that a buffer holds.
-fn packets(limit: Limit, size: f64) -> f64 {
+pub(super) fn packets(limit: Limit, size: f64) -> f64 {
     match limit {
         Limit::Bytes(bytes) => bytes as f64 / size,
         Limit::Packets(packets) => f64::from(packets),

@@ -172,6 +172,8 @@ impl Builder<'_> {
             varying_delay: None, // known when impairments are checked, as are outages
             outages: Vec::new(),
             holds: false,
+            pfc: None,
+            fed_by: Vec::new(),
         }))
     }
 

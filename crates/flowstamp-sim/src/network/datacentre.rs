@@ -35,6 +35,7 @@ macro_rules! plain {
             router: $of.router.clone(),
             share: $of.share.clone(),
             priority: $of.priority,
+            pfc: $of.pfc,
             police: None,
             impairments: None,
             medium: None,

@@ -139,7 +139,7 @@ impl LinkPlan {
         let lawless = matches!(self.queue, QueueSpec::DropTail(_))
             && !self.queue.drops_head()
             && matches!(self.router, RouterSpec::None(_));
-        let shared = self.share.params().is_some() || self.priority != Priority::None;
+        let shared = self.share.params().is_some() || self.priority != Priority::None || self.is_held();
         lawless && !shared && !self.governed && !self.is_impaired() && !self.holds && self.police.is_none()
     }
 }

@@ -68,6 +68,8 @@ impl Builder<'_> {
                 varying_delay: None, // known when impairments are checked, as are outages
                 outages: Vec::new(),
                 holds: false,
+                pfc: None,
+                fed_by: Vec::new(),
             });
             core.edges.push((from, to, link));
         }
@@ -113,6 +115,8 @@ impl Builder<'_> {
                     varying_delay: None, // known when impairments are checked, as are outages
                     outages: Vec::new(),
                     holds: false,
+                    pfc: None,
+                    fed_by: Vec::new(),
                 });
                 core.edges.push((from, to, link));
             }
@@ -171,13 +175,14 @@ impl Builder<'_> {
                     varying_delay: None, // known when impairments are checked, as are outages
                     outages: Vec::new(),
                     holds: false,
+                    pfc: None,
+                    fed_by: Vec::new(),
                 });
                 core.edges.push((from, to, link));
             }
         }
         core.hosts = laid.hosts.iter().map(|host| core.nodes[host]).collect();
-        self.cells(&mut core)?;
-        Ok(core)
+        self.cells(&mut core).map(|()| core)
     }
 
     /// Whether routes go by weight: true if any link or cell has a weight.

@@ -56,6 +56,7 @@ fn link(sim: &Finished, number: usize, port: &Port, line: &Plain) -> LinkSummary
         drops_acks: after_warmup.drops_acks,
         whole_run: counts(stats.whole_run(), impaired.map(Impaired::whole_run)),
         police: laws.police.as_ref().map(|police| tested(sim, police)),
+        pfc: sim.net.pfc_summary(number),
         impaired: after_warmup.impaired,
         after_warmup,
     }

@@ -4,7 +4,7 @@ use super::groups::GroupFlows;
 use super::{Finished, Settled};
 use crate::host::{Hosts, Record};
 use crate::plan::Phase;
-use crate::results::{FlowRow, GroupSummary, jain_index};
+use crate::results::{FlowRow, GroupSummary, PfcDeadlock, jain_index};
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::Time;
 
@@ -97,6 +97,16 @@ pub(super) fn waiting(hosts: &Hosts, now: Time) -> Vec<(u64, f64)> {
         }
     }
     groups
+}
+
+/// The warning for links with priority flow control that wait for each other.
+pub(super) fn deadlocked(deadlock: &PfcDeadlock) -> String {
+    format!(
+        "pfc: deadlock since {}: each of these links is paused until the next one goes on, and none ever does: {}; \
+         give routes without a cycle of links, or leave out pfc",
+        Time::from_secs_f64(deadlock.time_s),
+        deadlock.links.join(", ")
+    )
 }
 
 /// Time from a flow's start to its end or to the run's end, seconds.

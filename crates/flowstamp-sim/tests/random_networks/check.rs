@@ -41,6 +41,8 @@ pub struct Ran {
     /// How many flows were held to making progress.
     pub watched: u64,
     pub events: u64,
+    /// Effects of flow control.
+    pub pauses: Vec<&'static str>,
 }
 
 macro_rules! ensure {
@@ -103,7 +105,14 @@ fn unguarded(text: &str, folder: &Path) -> Result<Outcome, Failure> {
                 invariants(&results)?;
             }
             let events = results.summary.events;
-            return Ok(Outcome::Ran(Box::new(Ran { loaded, digest: results.digest(), watched, events })));
+            let pauses = paused(&results);
+            return Ok(Outcome::Ran(Box::new(Ran {
+                loaded,
+                digest: results.digest(),
+                watched,
+                events,
+                pauses,
+            })));
         }
         let so_far = last.map_or(Time::ZERO, |p| p.simulated);
         ensure!("time goes on", so_far > Time::ZERO, "{MOST_EVENTS} events at the start of the run");
@@ -197,6 +206,8 @@ fn invariants(r: &Results) -> Result<(), Failure> {
     let shared = scenario.to_owned_text().contains("scheduler");
     let asks = scenario.to_owned_text().contains("medium") || !scenario.wireless.is_empty();
     let traced = scenario.to_owned_text().contains("trace");
+    let paused_rooms: f64 =
+        s.links.values().filter_map(|link| link.pfc).map(|pfc| pfc.xoff_bytes + pfc.headroom_bytes).sum();
     for (name, link) in &s.links {
         // A buffer of packets holds the larger ones; with a queue for each class, each may have all of the buffer.
         let larger = if buffers_of_packets { (ack / packet).max(1.0) } else { 1.0 };
@@ -205,6 +216,8 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         // where classes have a queue each, the other one's fills beside it.
         let held = packet.max(ack) + if shared { room / 2.0 } else { 0.0 };
         let room = if asks { room.max(held) } else { room };
+        // With flow control the rooms of all links that lead to the node come on top.
+        let room = room + paused_rooms;
         ensure!("a queue is within its buffer", link.max_queue_bytes <= room, "{name}: {room} {link:?}");
         // Each transmission takes whole picoseconds; what a trace has carried is known to the opportunities of one instant, of which
         // `bursty.down` has four: a packet that ends there may have had any part of them.
@@ -239,6 +252,7 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         ensure!("a part is less than the whole", within, "{name}: {link:?}");
         ensure!("a part is less than the whole", s.warmup_s > 0.0 || all == after, "{name}: {link:?}");
     }
+    pauses(r)?;
     let drops: u64 = s.links.values().map(|l| l.whole_run.drops).sum();
     let stations = s.cells.values().flat_map(|c| c.stations.values());
     let given_up = stations.map(|s| s.whole_run.given_up).sum::<u64>();
@@ -371,6 +385,47 @@ fn least_rtt(s: &Scenario, group: &str) -> f64 {
     own.map_or(0.0, |t| t.as_secs_f64() - 8e-12)
 }
 
+/// Effects of flow control in a run.
+fn paused(r: &Results) -> Vec<&'static str> {
+    let some = |found: bool, word: &'static str| found.then_some(word);
+    let pauses = r.summary.links.values().any(|link| link.pfc.is_some_and(|pfc| pfc.pauses > 0));
+    let lost = r.summary.links.values().any(|link| link.pfc.is_some_and(|pfc| pfc.drops > 0));
+    let words = [
+        some(pauses, "pfc pauses"),
+        some(lost, "pfc drops"),
+        some(r.summary.pfc_deadlock.is_some(), "pfc deadlock"),
+    ];
+    words.into_iter().flatten().collect()
+}
+
+/// Flow control counts within its room, and loses nothing with the default headroom.
+fn pauses(r: &Results) -> Result<(), Failure> {
+    let (s, scenario) = (&r.summary, &r.scenario);
+    let given = |name: &str| {
+        let link = scenario.graph.iter().flat_map(|graph| &graph.links).find(|link| {
+            link.name.as_ref().is_some_and(|own| name == own || name == format!("{own}.reverse"))
+        });
+        let topology =
+            scenario.leaf_spine.iter().map(|t| t.pfc).chain(scenario.fat_tree.iter().map(|t| t.pfc));
+        let pfc = link.map(|link| link.pfc).or_else(|| topology.last()).flatten()?;
+        pfc.thresholds()?.headroom
+    };
+    for (name, pfc) in s.links.iter().filter_map(|(name, link)| Some((name, link.pfc?))) {
+        let room = pfc.xoff_bytes + pfc.headroom_bytes;
+        ensure!("waiting packets have room", pfc.max_ingress_bytes <= room, "{name}: {pfc:?}");
+        let span = (s.duration_s - s.warmup_s) * (1.0 + 1e-9);
+        ensure!("a pause is part of the run", (0.0..=span).contains(&pfc.paused_s), "{name}: {pfc:?}");
+        let lossless = given(name).is_some() || pfc.drops == 0;
+        ensure!("the default headroom loses nothing", lossless, "{name}: {pfc:?}");
+    }
+    if let Some(deadlock) = &s.pfc_deadlock {
+        let paused = |name: &String| s.links[name].pfc.is_some_and(|pfc| pfc.paused_s > 0.0);
+        let stands = deadlock.time_s >= s.duration_s || deadlock.links.iter().all(paused);
+        ensure!("links of a deadlock are paused", stands, "{deadlock:?}");
+    }
+    Ok(())
+}
+
 /// No flow stalls for ever. A flow must reach it if only the flow itself can prevent that: no packet was lost in the
 /// whole run, and each link has a constant rate. It must then have delivered something by the time that its handshake,
 /// its first packets and its ack take on a path of full queues.
@@ -381,7 +436,9 @@ fn progress(r: &Results) -> Result<u64, Failure> {
     let (s, scenario) = (&r.summary, &r.scenario);
     // A macro-flow's throughput is not a link's rate, and a station's rate depends on others.
     let governed = scenario.flows.iter().any(|g| g.governs.is_some());
-    let held = governed || !scenario.wireless.is_empty() || !scenario.outages.is_empty();
+    // Paused packets wait for those of other links, and for ever in a deadlock.
+    let paused = s.links.values().any(|link| link.pfc.is_some());
+    let held = governed || paused || !scenario.wireless.is_empty() || !scenario.outages.is_empty();
     let Some(slowest) = slowest(scenario).filter(|_| s.packets.lost == 0 && !held) else { return Ok(0) };
     let longest_hop = [scenario.packet, scenario.ack].into_iter().map(|b| slowest.tx_time(b)).max();
     // All bytes of the run through the slowest link: no queue can have been longer.

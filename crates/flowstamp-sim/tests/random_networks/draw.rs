@@ -7,6 +7,7 @@ use super::cells::{MOST_PACKET, is_blind};
 use super::impairments::{balance, fail, impair};
 use super::lists::list;
 use super::operations::operate;
+use super::pauses::pause;
 use super::schema::{Dice, Drawer, Scale, bits_per_second, bytes, resolve, round, seconds, variants};
 use flowstamp_sim::random::Stream;
 use flowstamp_sim::{Format, load};
@@ -128,6 +129,7 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
     balance(&mut tree, seed, scale);
     list(&mut tree, &network.nodes, seed, scale);
     operate(&mut tree, &network.nodes, seed, scale);
+    pause(&mut tree, seed, scale);
     tree
 }
 
@@ -195,7 +197,7 @@ fn without(value: &mut Value, key: &str) {
 }
 
 /// A graph's keys for the links of a file.
-const OF_FILE: [&str; 8] = ["file", "rate", "delay", "buffer", "queue", "router", "share", "priority"];
+const OF_FILE: [&str; 9] = ["file", "rate", "delay", "buffer", "queue", "router", "share", "priority", "pfc"];
 
 impl Network<'_> {
     fn scenario(&mut self) -> Table {
@@ -356,7 +358,7 @@ impl Network<'_> {
             done.push("spine_delay");
             ("leaf_spine", "LeafSpine", hosts / counts[0] * counts[0])
         };
-        done.push("oversubscription");
+        done.extend(["oversubscription", "pfc"]);
         self.nodes = (0..hosts.max(2)).map(|i| format!("h{i}")).collect();
         // As of a graph, a router is on each link, and flows have no hosts of their own.
         self.links = vec!["h0->leaf0".to_owned()];
@@ -391,7 +393,7 @@ impl Network<'_> {
             if i + 1 >= nodes && self.d.dice.chance(0.5) {
                 put(&mut t, "duplex", false);
             }
-            let done = ["router", "queue", "share", "duplex", "impairments"];
+            let done = ["router", "queue", "share", "duplex", "impairments", "pfc"];
             links.push(Value::Table(self.d.object(self.registry.node("Link"), t, &done)));
         }
         let mut t = Table::new();

@@ -15,6 +15,7 @@ mod impairments;
 mod lists;
 mod memory;
 mod operations;
+mod pauses;
 mod quiet;
 mod schema;
 mod shrink;
@@ -149,6 +150,7 @@ fn count(tally: &mut Tally, tree: &Table, outcome: &Outcome) {
             check::words(&Value::Table(tree.clone()), &mut words);
             words.sort();
             words.dedup();
+            words.extend(ran.pauses.iter().map(|word| (*word).to_owned()));
             words.into_iter().for_each(|w| *tally.used.entry(w).or_default() += 1);
         }
     }
@@ -239,6 +241,8 @@ fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
         let n = used.get(&format!("impairment {impairment}")).copied().unwrap_or(0);
         assert!(n > cases / 100, "{impairment} is in {n} runs: {told}");
     }
+    let paused = used.get("pfc pauses").copied().unwrap_or(0);
+    assert!(paused > cases / 50, "links are paused in {paused} runs: {told}");
     for (key, spec) in
         [("law", "SenderSpec"), ("router", "RouterSpec"), ("queue", "QueueSpec"), ("share", "ShareSpec")]
     {
