@@ -265,7 +265,7 @@ impl Fabric {
             } else if to == IMPAIRED {
                 Onward::Impaired
             } else {
-                self.into_switch(number, source)
+                self.enter_switch(number, source)
             };
         }
         if self.is_fed_by_one(to) {

@@ -158,7 +158,7 @@ impl Fabric {
     /// Moves on the head of a link with flow control, which has arrived at a switch.
     #[cold]
     #[inline(never)]
-    pub(super) fn into_switch(&mut self, number: u32, source: Source) -> Onward {
+    pub(super) fn enter_switch(&mut self, number: u32, source: Source) -> Onward {
         let link = &mut self.links[number as usize];
         let to = self.routes[link.head().next as usize];
         if to == END {
