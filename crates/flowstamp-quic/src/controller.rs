@@ -127,7 +127,7 @@ pub fn law(text: &str) -> Result<SenderSpec, String> {
         serde_json::from_str(text).map_err(|error| format!("--law: {error}"))?
     } else {
         let value = serde_json::Value::String(text.to_owned());
-        serde_json::from_value(value).map_err(|error| format!("--law: {error}"))?
+        serde_json::from_value(value).map_err(|_| not_carried(text))?
     };
     if let SenderSpec::Rcp(params) = &mut spec {
         // Without it nothing would limit a flow whose path has no router of RCP's.
@@ -140,11 +140,11 @@ pub fn law(text: &str) -> Result<SenderSpec, String> {
         }
     }
     spec.check().map_err(|(name, why)| format!("--law: {name} {why}"))?;
-    if carried(&spec) {
-        Ok(spec)
-    } else {
-        Err(format!("--law: QUIC does not carry {}; use one of {}", spec.name(), names().join(", ")))
-    }
+    if carried(&spec) { Ok(spec) } else { Err(not_carried(spec.name())) }
+}
+
+fn not_carried(law: &str) -> String {
+    format!("--law: QUIC does not carry {law}; use one of {}", names().join(", "))
 }
 
 /// Reads a router's law, for a path in user space.
@@ -153,16 +153,17 @@ pub fn law(text: &str) -> Result<SenderSpec, String> {
 ///
 /// One line that says which laws there are.
 pub fn router(text: &str) -> Result<RouterSpec, String> {
-    let value = if text.trim_start().starts_with('{') {
+    let other = |law: &str| format!("--law: a path in user space has no {law}; use none or rcp");
+    let spec: RouterSpec = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|error| format!("--law: {error}"))?
     } else {
-        serde_json::Value::String(text.to_owned())
+        let value = serde_json::Value::String(text.to_owned());
+        serde_json::from_value(value).map_err(|_| other(text))?
     };
-    let spec: RouterSpec = serde_json::from_value(value).map_err(|error| format!("--law: {error}"))?;
     spec.check().map_err(|(name, why)| format!("--law: {name} {why}"))?;
     match spec {
         RouterSpec::None(_) | RouterSpec::Rcp(_) => Ok(spec),
-        _ => Err(format!("--law: a path in user space has no {}; use none or rcp", spec.name())),
+        _ => Err(other(spec.name())),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::endpoint::{Client, Options};
 use crate::scone;
 use crate::serve::{ACCOUNT, Account, LAW};
 use crate::tls::Trust;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use bytes::Buf;
 use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_wire::scone::Signal;
@@ -66,8 +66,9 @@ type Requests = h3::client::SendRequest<h3_quinn::OpenStreams, bytes::Bytes>;
 /// One line that says what failed.
 pub async fn get(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetched> {
     let fetched = tokio::time::timeout(wish.timeout, fetch(wish, out)).await;
-    fetched.with_context(|| {
-        format!("{}: no end after {} s; --timeout allows more", wish.uri, wish.timeout.as_secs_f64())
+    fetched.map_err(|_| {
+        let seconds = wish.timeout.as_secs_f64();
+        anyhow!("{}: not complete after {seconds} s; check that a server listens there, or set a longer --timeout", wish.uri)
     })?
 }
 
@@ -79,7 +80,7 @@ async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetc
     let own = own.unwrap_or_default();
     let options = Options { mtu: wish.mtu, trust: wish.trust.clone(), scone: wish.scone };
     let client = Client::connect(address, &host, &own, options).await;
-    let client = client.with_context(|| format!("{}: no connection", wish.uri))?;
+    let client = client.map_err(|error| refused(&wish.uri, error))?;
     let handshake = start.elapsed();
     let (mut driver, mut requests) =
         h3::client::new(h3_quinn::Connection::new(client.connection.clone())).await?;
@@ -117,8 +118,24 @@ async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetc
     })
 }
 
+/// Says why there is no connection. Only the check of the fingerprint ends a handshake with this alert.
+fn refused(uri: &Uri, error: anyhow::Error) -> anyhow::Error {
+    let access_denied = quinn::TransportErrorCode::crypto(49);
+    match error.downcast_ref() {
+        Some(quinn::ConnectionError::TransportError(told)) if told.code == access_denied => {
+            anyhow!(
+                "{uri}: the server's certificate is not that of --fingerprint; use the one that `serve` prints"
+            )
+        }
+        _ => error.context(format!("{uri}: no connection")),
+    }
+}
+
 async fn resolve(uri: &Uri) -> anyhow::Result<(SocketAddr, String)> {
-    ensure!(uri.scheme_str() == Some("https"), "{uri}: HTTP/3 needs https://");
+    ensure!(
+        uri.scheme_str() == Some("https"),
+        "{uri}: HTTP/3 needs https://, like https://127.0.0.1:4433/bytes/1000000"
+    );
     let Some(host) = uri.host() else { bail!("{uri}: a host is needed") };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let port = uri.port_u16().unwrap_or(443);

@@ -46,7 +46,7 @@ enum Command {
 #[derive(Debug, Args)]
 struct Serve {
     /// Address and port; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:4433")]
+    #[arg(long, default_value = "127.0.0.1:4433", value_parser = socket)]
     listen: SocketAddr,
     /// Law of connections whose client names none: a name, or a JSON table with `law` and its parameters
     #[arg(long, default_value = "cubic")]
@@ -68,12 +68,13 @@ struct Serve {
 #[derive(Debug, Args)]
 struct Get {
     /// https://HOST[:PORT]/PATH
+    #[arg(value_parser = page)]
     url: http::Uri,
     /// Law of both ends: a name, or a JSON table with `law` and its parameters. Default: the server's
     #[arg(long)]
     law: Option<String>,
     /// SHA-256 of the server's certificate, which `serve` prints
-    #[arg(long, conflicts_with = "insecure", required_unless_present = "insecure")]
+    #[arg(long, conflicts_with = "insecure", value_parser = digits)]
     fingerprint: Option<String>,
     /// Trust any server
     #[arg(long)]
@@ -98,10 +99,10 @@ struct Get {
 #[derive(Debug, Args)]
 struct Path {
     /// Address and port for clients; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:4434")]
+    #[arg(long, default_value = "127.0.0.1:4434", value_parser = socket)]
     listen: SocketAddr,
     /// Address and port of the server
-    #[arg(long, default_value = "127.0.0.1:4433")]
+    #[arg(long, default_value = "127.0.0.1:4433", value_parser = socket)]
     to: SocketAddr,
     /// Rate towards the client, such as 10Mbps
     #[arg(long)]
@@ -120,6 +121,8 @@ struct Path {
     scone_rate: Option<Rate>,
 }
 
+const HELP_INSTEAD: clap::error::ErrorKind = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+
 fn mtu(text: &str) -> Result<u16, String> {
     let range = endpoint::MTU;
     match text.parse() {
@@ -128,8 +131,43 @@ fn mtu(text: &str) -> Result<u16, String> {
     }
 }
 
+fn socket(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "it must be an IP address and a port, like 127.0.0.1:4433")
+}
+
+fn page(text: &str) -> Result<http::Uri, &'static str> {
+    text.parse().map_err(|_| "it must be like https://127.0.0.1:4433/bytes/1000000")
+}
+
+fn digits(text: &str) -> Result<String, &'static str> {
+    if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        Ok(text.to_owned())
+    } else {
+        Err("it must be the 64 hexadecimal digits that `serve` prints")
+    }
+}
+
+/// Joins clap's paragraphs to one line: the first says what is wrong, and a second may say what would be right.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let told: Vec<_> = text
+        .split("\n\n")
+        .filter(|part| !part.starts_with("Usage") && !part.starts_with("For more"))
+        .collect();
+    let told = told.join("; ").split_whitespace().collect::<Vec<_>>().join(" ");
+    told.trim_start_matches("error: ").to_owned()
+}
+
 fn main() -> ExitCode {
-    let Top::Quic(command) = Options::parse().command;
+    let Top::Quic(command) = match Options::try_parse() {
+        Ok(options) => options.command,
+        // Help, version, and the help that clap prints for a missing subcommand.
+        Err(error) if !error.use_stderr() || error.kind() == HELP_INSTEAD => error.exit(),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "flowstamp: {}", one_line(&error));
+            return ExitCode::from(2);
+        }
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.context("no runtime").and_then(|runtime| runtime.block_on(run(command)));
     match done {
@@ -152,6 +190,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 async fn run_serve(options: Serve) -> anyhow::Result<()> {
+    if let Some(root) = &options.root {
+        anyhow::ensure!(root.is_dir(), "--root: there is no folder {}", root.display());
+    }
     let law = controller::law(&options.law).map_err(anyhow::Error::msg)?;
     let server = endpoint::Server::bind(options.listen, options.mtu);
     let server = Arc::new(server.with_context(|| options.listen.to_string())?);
@@ -178,8 +219,9 @@ async fn run_serve(options: Serve) -> anyhow::Result<()> {
 async fn run_path(options: Path) -> anyhow::Result<()> {
     let router = controller::router(&options.law).map_err(anyhow::Error::msg)?;
     let scone = options.scone_rate.map(|rate| {
-        Signal::at_most(rate.bps() as u64)
-            .with_context(|| format!("--scone-rate: {rate} is below 100kbps, the lowest advice"))
+        Signal::at_most(rate.bps() as u64).with_context(|| {
+            format!("--scone-rate: {rate} is below SCONE's lowest rate; use at least 100kbps")
+        })
     });
     let Path { listen, to, rate, delay, buffer, .. } = options;
     let spec = path::Spec { listen, to, rate, delay, buffer, router, scone: scone.transpose()? };
@@ -197,6 +239,10 @@ async fn run_get(options: Get) -> anyhow::Result<ExitCode> {
         Some(text) => Some((controller::law(&text).map_err(anyhow::Error::msg)?, text)),
         None => None,
     };
+    anyhow::ensure!(
+        options.insecure || options.fingerprint.is_some(),
+        "--fingerprint is missing; give the one that `serve` prints, or trust any server with --insecure"
+    );
     let trust = options.fingerprint.map_or(tls::Trust::Anybody, tls::Trust::Fingerprint);
     anyhow::ensure!(
         options.timeout > 0.0 && options.timeout < 1e6,
