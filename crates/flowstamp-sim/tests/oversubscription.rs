@@ -82,6 +82,16 @@ fn refused(table: &str) -> String {
     loaded.expect_err("it cannot be laid out").to_string()
 }
 
+/// The ratio that a refusal proposes is accepted, although (29 / 7) * 7 is not 29 in doubles.
+#[test]
+fn proposed_ratios_are_accepted() {
+    let message = refused("[fat_tree]\nk = 14\nrate = \"10Gbps\"\ndelay = \"1us\"\noversubscription = 4.2");
+    assert!(message.contains("give 4.142857142857143 or"), "{message}");
+    let text = "duration = \"1us\"\n[fat_tree]\nk = 14\nrate = \"10Gbps\"\ndelay = \"1us\"\noversubscription = 4.142857142857143\n\
+                [[flows]]\nname = \"a\"\nlaw = \"sack\"\npattern = \"permutation\"\n";
+    try_load(text).and_then(|loaded| Simulation::new(&loaded, None).map(|_| ())).unwrap();
+}
+
 #[test]
 fn ratios_that_cannot_be_laid_out_are_refused() {
     const LEAVES: &str = "[leaf_spine]\nleaves = 2\nspines = 1\nhosts = 4\nrate = \"10Gbps\"\ndelay = \"1us\"\noversubscription = ";

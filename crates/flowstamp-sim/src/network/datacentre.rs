@@ -124,14 +124,16 @@ fn edge_hosts(of: &FatTree) -> Result<u32> {
     let ratio = of.oversubscription.unwrap_or(1.0);
     check_oversubscription(KEY, ratio)?;
     let hosts = ratio * f64::from(half);
-    if hosts.fract() != 0.0 {
+    // A ratio such as 29/7, rounded to a double, counts as exact.
+    if (hosts - hosts.round()).abs() > 1e-9 * hosts {
         let (below, above) = (hosts.floor() / f64::from(half), hosts.ceil() / f64::from(half));
         let message = format!(
-            "is {ratio}, and would give an edge switch of k = {} {hosts} hosts; give {below} or {above} for a whole number",
+            "is {ratio}: an edge switch with k = {} would have {hosts} hosts; give {below} or {above} for a whole number",
             of.k
         );
         return error(KEY, message);
     }
+    let hosts = hosts.round();
     let links = u64::from(of.k * half) * u64::from(hosts as u32 + of.k);
     if links > MOST_LINKS {
         return error(
