@@ -29,5 +29,8 @@ run examples/parking-lot.toml duration=12s warmup=2s flows.long.law=vcp flows.cr
 bench rcp-web duration=10s warmup=2s
 bench web-150 duration=20s warmup=4s
 bench web-150 duration=20s warmup=4s flows.web.law=sack dumbbell.queue=droptail
+# Networks of many links have an event queue of their own.
+run examples/datacentre/permutation.toml fat_tree.k=8 duration=300us warmup=100us
+run examples/fat_tree.toml duration=2ms warmup=500us
 
 "$merge" merge --output "$file" "$counts"

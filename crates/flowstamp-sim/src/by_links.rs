@@ -18,6 +18,11 @@
 //!   completion time = ideal time of the path + sum of q over its links + largest s of its links
 //! ```
 //!
+//! Each link runs twice. In the second pass, a flow that another link slowed down more than twice as much in the first pass
+//! comes from an application that produces data at the rate which that link left to it. It then adds only queueing, `q`,
+//! and meets the other flows as it does in the whole network. Without the second pass, a link meets flows that no other
+//! link has slowed down, and its queue is several times too long.
+//!
 //! Deviations from the paper:
 //!
 //! 1. Parsimon adds whole delays. With laws that take several round trips to start, or that send at the rate of the
@@ -27,7 +32,8 @@
 //! 3. Parsimon keeps the first links of the paths. Here the links just before the link are kept, too, because they let
 //!    only so many packets through at once. Both keep their queues and laws where flows share them. Waits there count
 //!    in those links' own runs only.
-//! 4. Acks cross no queue, as in the paper. The capacity of each link is reduced by the share that acks take.
+//! 4. Parsimon has one pass.
+//! 5. Acks cross no queue, as in the paper. The capacity of each link is reduced by the share that acks take.
 
 mod combine;
 mod flows;
@@ -47,6 +53,7 @@ use link::Links;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Runs each link of a scenario alone, on `threads` threads (by default one per core), and combines the flows'
 /// times. `seed` replaces the scenario's. `tick` gets the progress and may stop the run.
@@ -83,10 +90,30 @@ pub fn run_by_links(
     Ok(Ok(results))
 }
 
-/// The runs of all links: the flows' delays, and each link's number and run without its flows.
+/// Number of times that each link runs.
+const PASSES: u64 = 2;
+
+/// The runs of all links: the flows' delays, each link's number and run without its flows, and the work.
 struct Ran {
     delays: Delays,
     links: Vec<(usize, LinkRun)>,
+    spent: Spent,
+}
+
+/// Packet-hops, events and CPU time of runs.
+#[derive(Default)]
+struct Spent {
+    packet_hops: u64,
+    events: u64,
+    cpu: Duration,
+}
+
+impl Spent {
+    fn add(&mut self, other: &Self) {
+        self.packet_hops += other.packet_hops;
+        self.events += other.events;
+        self.cpu += other.cpu;
+    }
 }
 
 fn run_links(
@@ -99,34 +126,44 @@ fn run_links(
     let duration = loaded.scenario.duration;
     let links = Links::new(loaded, network, flows);
     let work = links.by_work();
-    let all: u64 = work.iter().map(|(_, work)| *work).sum();
+    let all: u64 = PASSES * work.iter().map(|(_, work)| *work).sum::<u64>();
     let (done, events) = (AtomicU64::new(0), AtomicU64::new(0));
     let tell = |events: u64| {
         let part = done.load(Ordering::Relaxed) as f64 / all.max(1) as f64;
         tick(Progress { simulated: duration.scale(part.min(1.0)), duration, events })
     };
-    let delays = Mutex::new(Delays::new(links.places()));
-    let one = |(_, (link, work)): (usize, (u32, u64))| {
-        let (own, crossing) = links.network(link);
-        let before = events.load(Ordering::Relaxed);
-        let simulation = Simulation::of_network(links.loaded.clone(), own);
-        let mut run = simulation.run_link(&mut |progress| tell(before + progress.events))?;
-        run.waited.resize(run.flows.len(), Time::ZERO);
-        let mut delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
-        for ((row, waited), crossing) in run.flows.iter().zip(&run.waited).zip(&crossing) {
-            delays.add(row, *waited, crossing);
+    let pass = |before: Option<&Delays>| {
+        let delays = Mutex::new(Delays::new(links.places()));
+        let one = |(_, (link, work)): (usize, (u32, u64))| {
+            let (own, crossing) = links.network(link, before);
+            let handled = events.load(Ordering::Relaxed);
+            let simulation = Simulation::of_network(links.loaded.clone(), own);
+            let mut run = simulation.run_link(&mut |progress| tell(handled + progress.events))?;
+            run.waited.resize(run.flows.len(), Time::ZERO);
+            let mut delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
+            for ((row, waited), crossing) in run.flows.iter().zip(&run.waited).zip(&crossing) {
+                delays.add(row, *waited, crossing, before);
+            }
+            drop(delays);
+            done.fetch_add(work, Ordering::Relaxed);
+            events.fetch_add(run.events, Ordering::Relaxed);
+            if tell(events.load(Ordering::Relaxed)).is_break() {
+                return Err(Stopped);
+            }
+            (run.flows, run.waited) = (Vec::new(), Vec::new());
+            Ok((link as usize, run))
+        };
+        let links = on_threads(work.iter().copied(), threads, one)?;
+        let mut spent = Spent::default();
+        for (_, LinkRun { packet_hops, events, cpu, .. }) in &links {
+            spent.add(&Spent { packet_hops: *packet_hops, events: *events, cpu: *cpu });
         }
-        drop(delays);
-        done.fetch_add(work, Ordering::Relaxed);
-        events.fetch_add(run.events, Ordering::Relaxed);
-        if tell(events.load(Ordering::Relaxed)).is_break() {
-            return Err(Stopped);
-        }
-        (run.flows, run.waited) = (Vec::new(), Vec::new());
-        Ok((link as usize, run))
+        Ok(Ran { delays: delays.into_inner().unwrap_or_else(PoisonError::into_inner), links, spent })
     };
-    let links = on_threads(work.into_iter(), threads, one)?;
-    Ok(Ran { delays: delays.into_inner().unwrap_or_else(PoisonError::into_inner), links })
+    let first = pass(None)?;
+    let mut ran = pass(Some(&first.delays))?;
+    ran.spent.add(&first.spent);
+    Ok(ran)
 }
 
 /// Combines the results of all links into those of the whole network.
@@ -147,9 +184,8 @@ fn put_together(loaded: Loaded, network: Network, flows: Flows, ran: Ran) -> Res
     drop(flows);
     let mut results = Simulation::of_network(Arc::new(loaded), network).with_outcomes(records, outcomes);
     results.by_links = true;
-    results.summary.packet_hops = ran.links.iter().map(|(_, run)| run.packet_hops).sum();
-    results.summary.events = ran.links.iter().map(|(_, run)| run.events).sum();
-    results.took.cpu_s = ran.links.iter().map(|(_, run)| run.cpu.as_secs_f64()).sum();
+    (results.summary.packet_hops, results.summary.events) = (ran.spent.packet_hops, ran.spent.events);
+    results.took.cpu_s = ran.spent.cpu.as_secs_f64();
     let links = ran.links.into_iter().map(|(link, run)| (link, names[link].clone(), run.summary, run.waits));
     summary::put_links(&mut results, links.collect());
     results

@@ -66,8 +66,9 @@ impl Delays {
         Self { hops: vec![Hop::default(); first], flows }
     }
 
-    /// Adds a flow's results on one link. `waited` is the mean time that its packets waited there.
-    pub fn add(&mut self, row: &FlowRow, waited: Time, crossing: &CrossingFlow) {
+    /// Adds a flow's results on one link. `waited` is the mean time that its packets waited there. `before` are the
+    /// results of the pass before, if there was one.
+    pub fn add(&mut self, row: &FlowRow, waited: Time, crossing: &CrossingFlow, before: Option<&Self>) {
         let flow = &mut self.flows[crossing.flow as usize];
         let hop = &mut self.hops[flow.first + crossing.place as usize];
         let rtt = crossing.rtt.as_ps();
@@ -84,17 +85,34 @@ impl Delays {
         };
         flow.acked = flow.acked.max(row.fct_sender_s.get().map_or(0, |sender| ps(sender - fct)));
         let delay = ps(fct - ideal);
-        *hop = Hop { delay, queued: waited.as_ps().min(delay) };
+        let queued = waited.as_ps().min(delay);
+        // A flow that came at a limited rate was slow on another link, whose own run has that time.
+        let limited = before.is_some_and(|b| b.slower_elsewhere(crossing.flow, crossing.place).is_some());
+        let delay = if limited { queued } else { delay };
+        *hop = Hop { delay, queued };
+    }
+
+    /// How much more another link slows a flow down than the link at `place`. `None` if that is not more than twice as
+    /// much: either link may then hold up the flow. `None`, too, if the flow did not end on each link.
+    pub fn slower_elsewhere(&self, flow: u32, place: u32) -> Option<Time> {
+        let hops = self.hops(flow as usize)?;
+        let slow = |hop: &Hop| hop.delay - hop.queued;
+        let here = slow(hops.get(place as usize)?);
+        let elsewhere = hops.iter().map(slow).max()?;
+        (elsewhere > 2 * here).then(|| Time::from_ps(elsewhere - here))
+    }
+
+    /// A flow's hops; `None` if it did not end on each of them, or has none.
+    fn hops(&self, number: usize) -> Option<&[Hop]> {
+        let flow = &self.flows[number];
+        let end = self.flows.get(number + 1).map_or(self.hops.len(), |next| next.first);
+        let hops = &self.hops[flow.first..end];
+        (flow.open == 0 && !hops.is_empty()).then_some(hops)
     }
 
     /// A flow's completion time above the ideal time on its path; `None` if it did not end on each link.
     fn delay(&self, number: usize) -> Option<Time> {
-        let flow = &self.flows[number];
-        let end = self.flows.get(number + 1).map_or(self.hops.len(), |next| next.first);
-        let hops = &self.hops[flow.first..end];
-        if flow.open > 0 || hops.is_empty() {
-            return None;
-        }
+        let hops = self.hops(number)?;
         let queued: u64 = hops.iter().map(|hop| hop.queued).sum();
         let slow = hops.iter().map(|hop| hop.delay - hop.queued).max().unwrap_or(0);
         Some(Time::from_ps(queued + slow))

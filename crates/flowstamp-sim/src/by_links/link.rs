@@ -1,5 +1,6 @@
 //! The networks of single links.
 
+use super::combine::Delays;
 use super::flows::{Flow, Flows};
 use crate::flow_list::{FlowList, Listed};
 use crate::medium::Capacity;
@@ -174,8 +175,21 @@ impl<'a> Links<'a> {
         Around { first, previous, behind, back }
     }
 
-    /// The network of one link, and the flows that cross it in the order of its records.
-    pub fn network(&self, link: u32) -> (Network, Vec<CrossingFlow>) {
+    /// The rate at which a flow's application produces data on a link, if another link slows the flow down more, by the
+    /// results of the first pass. Rates are rounded, so that many flows share a group.
+    fn limit(&self, crossing: &CrossingFlow, before: Option<&Delays>) -> Option<Limit> {
+        let more = before?.slower_elsewhere(crossing.flow, crossing.place)?;
+        let flow = &self.flows[crossing.flow as usize];
+        let packets = flow.size.div_ceil(self.scenario.payload());
+        let bytes = flow.size as f64 + self.scenario.header.as_f64() * packets as f64;
+        let first = self.route(flow.routes.data).next()?;
+        let least = Time::from_secs_f64(bytes / self.line(first).0.bytes_per_sec());
+        Some(Limit::around(8.0 * flow.size as f64 / (least + more).as_secs_f64()))
+    }
+
+    /// The network of one link, and the flows that cross it in the order of its records. `before` are the results of the
+    /// pass before, if there was one.
+    pub fn network(&self, link: u32, before: Option<&Delays>) -> (Network, Vec<CrossingFlow>) {
         let numbers = &self.crossing[self.first[link as usize]..self.first[link as usize + 1]];
         let around: Vec<Around> =
             numbers.iter().map(|number| self.around(&self.flows[*number as usize], link)).collect();
@@ -186,14 +200,16 @@ impl<'a> Links<'a> {
         let mut crossing = Vec::with_capacity(numbers.len());
         for (number, around) in all.by_ref().take(planned) {
             let flow = &self.flows[*number as usize];
-            let (group, index, routes) = (flow.group, flow.index, own.routes(around));
+            let (index, routes) = (flow.index, own.routes(around));
+            let crosses = own.crossing(*number, around);
+            let group = own.limited(flow.group, self.limit(&crosses, before));
             own.network.flows.push(FlowPlan { group, index, routes, start: flow.start });
-            crossing.push(own.crossing(*number, around));
+            crossing.push(crosses);
         }
         for arriving in &self.network.arrivals {
             let group = arriving.group;
             let of_group = |(number, _): &(&u32, &Around)| self.flows[**number as usize].group == group;
-            own.arrivals(arriving, all.clone().filter(of_group), &mut crossing);
+            own.arrivals(arriving, all.clone().filter(of_group), &mut crossing, before);
         }
         (own.network, crossing)
     }
@@ -208,6 +224,8 @@ struct Own<'a> {
     upstream: BTreeMap<(u32, Time), u32>,
     /// Routes by the parts of paths before and behind the link.
     known: BTreeMap<Around, FlowRoutes>,
+    /// Groups of flows that come at a limited rate, by the groups that they come from.
+    limited: BTreeMap<(u32, Limit), u32>,
 }
 
 impl<'a> Own<'a> {
@@ -217,7 +235,8 @@ impl<'a> Own<'a> {
         let acks = links.ack_bytes[link as usize] / rate.bytes_in(links.scenario.duration);
         plan.capacity = Capacity::Constant(Rate::from_bps(rate.bps() * (1.0 - acks.min(MOST_FOR_ACKS))));
         let network = Network { links: vec![plan], groups: links.groups.clone(), ..Network::default() };
-        Self { links, link, network, upstream: BTreeMap::new(), known: BTreeMap::new() }
+        let (upstream, known, limited) = Default::default();
+        Self { links, link, network, upstream, known, limited }
     }
 
     /// Makes the links upstream. Those that several flows share keep their queues and laws.
@@ -263,6 +282,17 @@ impl<'a> Own<'a> {
         routes
     }
 
+    /// The group of the flows of `group` that come at a limited rate.
+    fn limited(&mut self, group: u32, limit: Option<Limit>) -> u32 {
+        let Some(limit) = limit else { return group };
+        let groups = &mut self.network.groups;
+        *self.limited.entry((group, limit)).or_insert_with(|| {
+            let rate = Some(limit.rate());
+            groups.push(GroupPlan { rate, ..groups[group as usize].clone() });
+            groups.len() as u32 - 1
+        })
+    }
+
     /// A flow that crosses the link, whose routes are known.
     fn crossing(&self, number: u32, around: &Around) -> CrossingFlow {
         let links = self.links;
@@ -284,29 +314,66 @@ impl<'a> Own<'a> {
         arriving: &ArrivalPlan,
         flows: impl Iterator<Item = (&'f u32, &'f Around)>,
         crossing: &mut Vec<CrossingFlow>,
+        before: Option<&Delays>,
     ) {
-        let mut list = FlowList::default();
-        let mut pairs: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut routes = Vec::new();
+        // The flows of each group, with the routes between each pair.
+        let mut lists: BTreeMap<u32, OwnList> = BTreeMap::new();
         for (number, around) in flows {
             let flow = &self.links.flows[*number as usize];
-            let of_flow = self.routes(around);
-            let pair = *pairs.entry(of_flow.data).or_insert_with(|| {
-                routes.push(VecDeque::from([of_flow]));
-                routes.len() as u32 - 1
-            });
-            list.rows.push(Listed { start: flow.start, size: flow.size, pair, law: flow.law });
-            crossing.push(self.crossing(*number, around));
+            let crosses = self.crossing(*number, around);
+            let routes = self.routes(around);
+            let group = self.limited(arriving.group, self.links.limit(&crosses, before));
+            lists.entry(group).or_default().add(flow, routes, crosses);
         }
-        if list.rows.is_empty() {
-            return;
+        for (group, own) in lists {
+            let mut list = FlowList { rows: own.rows, ..FlowList::default() };
+            list.order = (0..list.rows.len() as u32).collect();
+            list.order.sort_by_key(|row| list.rows[*row as usize].start);
+            let list = Arc::new(list);
+            self.network.groups[group as usize].list = Some(list.clone());
+            let (routes, stop) = (own.routes, arriving.stop);
+            let comes = Comes::Listed { list, next: 0 };
+            self.network.arrivals.push(ArrivalPlan { group, routes, comes, start: Time::ZERO, stop });
+            crossing.extend(own.crossing);
         }
-        list.order = (0..list.rows.len() as u32).collect();
-        list.order.sort_by_key(|row| list.rows[*row as usize].start);
-        let list = Arc::new(list);
-        self.network.groups[arriving.group as usize].list = Some(list.clone());
-        let (group, stop) = (arriving.group, arriving.stop);
-        let comes = Comes::Listed { list, next: 0 };
-        self.network.arrivals.push(ArrivalPlan { group, routes, comes, start: Time::ZERO, stop });
+    }
+}
+
+/// The flows of a group that arrive during the run of one link.
+#[derive(Default)]
+struct OwnList {
+    rows: Vec<Listed>,
+    crossing: Vec<CrossingFlow>,
+    /// Numbers of pairs by their routes for data.
+    pairs: BTreeMap<u32, u32>,
+    routes: Vec<VecDeque<FlowRoutes>>,
+}
+
+impl OwnList {
+    fn add(&mut self, flow: &Flow, routes: FlowRoutes, crossing: CrossingFlow) {
+        let pair = *self.pairs.entry(routes.data).or_insert_with(|| {
+            self.routes.push(VecDeque::from([routes]));
+            self.routes.len() as u32 - 1
+        });
+        self.rows.push(Listed { start: flow.start, size: flow.size, pair, law: flow.law });
+        self.crossing.push(crossing);
+    }
+}
+
+/// A rate, rounded to an eighth of its power of two: the leading bits of the number of bits per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Limit(u64);
+
+impl Limit {
+    /// Number of bits that are left out.
+    const SHIFT: u32 = f64::MANTISSA_DIGITS - 1 - 3;
+
+    fn around(bps: f64) -> Self {
+        Self(bps.to_bits() >> Self::SHIFT)
+    }
+
+    /// The middle of the rates that are rounded to this one.
+    fn rate(self) -> Rate {
+        Rate::from_bps(f64::from_bits(self.0 << Self::SHIFT | 1 << (Self::SHIFT - 1)))
     }
 }
