@@ -9,19 +9,19 @@
 //!           +----------------------- acks: the delay of their path --------------------------------------------+
 //! ```
 //!
-//! A flow's completion time on a link exceeds the ideal time there by a delay `D`. One part of `D` is queueing, `q`: the
-//! mean time that the flow's packets wait at the link. The rest, `s = D - q`, is slowness of the sender: small first
-//! windows, a low rate, a timeout. Queueing adds up along the path. Slowness does not, because the slowest link sets the
-//! sender's pace, and because each link's run contains the round trips that the law takes to start:
+//! A flow's completion time on a link has two parts. One part is queueing, `q`: the mean time that the flow's packets wait at
+//! the link. The rest, `t`, is the sender's: the ideal time, small first windows, a low rate, a timeout. Queueing adds up
+//! along the path. The sender's time does not, because the slowest link sets the sender's pace, and because each link's run
+//! contains the round trips that the law takes to start:
 //!
 //! ```text
-//!   completion time = ideal time of the path + sum of q over its links + largest s of its links
+//!   completion time = sum of q over the links + largest t of the links, at least the ideal time of the path
 //! ```
 //!
-//! Each link runs twice. In the second pass, a flow that another link slowed down more than twice as much in the first pass
-//! comes from an application that produces data at the rate which that link left to it. It then adds only queueing, `q`,
-//! and meets the other flows as it does in the whole network. Without the second pass, a link meets flows that no other
-//! link has slowed down, and its queue is several times too long.
+//! Each link runs twice. After the first pass, each `t` is compared with the flow's least ideal time on its links. If another
+//! link exceeds it by more than twice as much as this one, that link holds the flow up. In the second pass, the
+//! flow's application then produces data at the rate that the other link left to it. The flow adds only queueing here, and the
+//! other flows meet it as in the whole network. After one pass alone, DCTCP's queues were several times too long.
 //!
 //! Deviations from the paper:
 //!

@@ -284,12 +284,6 @@ impl EventQueue {
         Self { current: 0u64.wrapping_sub(BUCKETS), many: Some(Box::default()), ..Self::default() }
     }
 
-    /// Whether this is the queue of a network with many links.
-    #[must_use]
-    pub fn is_many(&self) -> bool {
-        self.many.is_some()
-    }
-
     /// Moves the events into the queue of networks with many links.
     #[cfg(test)]
     pub fn into_many(mut self) -> Self {

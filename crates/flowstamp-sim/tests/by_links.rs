@@ -133,6 +133,43 @@ fn flows_are_those_of_the_whole_run() {
     assert!(parts.by_links && !all.by_links);
 }
 
+/// A long flow leaves most of the first link to another flow, because the second link is slower. In a run of the first
+/// link alone, both would share it evenly, and the other flow would take almost twice as long.
+#[test]
+fn a_flow_meets_others_as_other_links_let_them_through() {
+    for (law, router) in [("rcp", "rcp"), ("xcp", "xcp")] {
+        let link = |from: &str, to: &str, rate: &str| {
+            format!(
+                "[[graph.links]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}\"\ndelay = \"5ms\"\n\
+                 buffer = \"1BDP\"\nrouter = \"{router}\"\n"
+            )
+        };
+        let flow = |name: &str, to: &str, size: &str| {
+            format!(
+                "[[flows]]\nname = \"{name}\"\nlaw = \"{law}\"\nfrom = \"a\"\nto = \"{to}\"\nsize = \"{size}\"\n"
+            )
+        };
+        let text = [
+            "duration = \"60s\"\n".to_owned(),
+            link("a", "b", "100Mbps"),
+            link("b", "c", "10Mbps"),
+            flow("far", "c", "50MB"),
+            flow("near", "b", "50MB"),
+        ]
+        .concat();
+        let (parts, all) = (by_links(&text, 1), whole(&text));
+        for (part, all) in parts.flows.iter().zip(&all.flows) {
+            let (part_s, all_s) = (part.fct_s.expect("it ends"), all.fct_s.expect("it ends"));
+            let ratio = part_s / all_s;
+            assert!(
+                (0.9..1.15).contains(&ratio),
+                "{law}, {}: {part_s} s by links, {all_s} s in all",
+                all.flow
+            );
+        }
+    }
+}
+
 #[test]
 fn what_it_cannot_answer_is_refused() {
     let text = fat_tree("rcp", "rcp", 0.3);

@@ -1,18 +1,19 @@
 //! Delays of each flow on each link, and the flow's times on the whole path.
 
-use super::flows::Flow;
-use super::link::CrossingFlow;
+use super::flows::{CrossingFlow, Flow};
 use crate::host::{Done, Outcome, Record};
 use crate::results::FlowRow;
 use flowstamp_laws::units::Time;
 
-/// Delay of one flow on one link, in picoseconds.
+/// Times of one flow on one link, in picoseconds. Their sum `queued + sender` is its completion time there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hop {
-    /// Completion time above the ideal time on the link.
-    delay: u64,
-    /// The part of `delay` in which packets waited at the link: the mean of all packets.
+    /// Mean time that the flow's packets waited at the link.
     queued: u64,
+    /// Time that the sender took.
+    sender: u64,
+    /// Ideal completion time.
+    ideal: u64,
 }
 
 /// One flow's results on all links, apart from its delays. No value depends on the order of the links.
@@ -84,22 +85,25 @@ impl Delays {
             return;
         };
         flow.acked = flow.acked.max(row.fct_sender_s.get().map_or(0, |sender| ps(sender - fct)));
-        let delay = ps(fct - ideal);
-        let queued = waited.as_ps().min(delay);
+        let ideal = ps(ideal);
+        let late = ps(fct).saturating_sub(ideal);
+        let queued = waited.as_ps().min(late);
         // A flow that came at a limited rate was slow on another link, whose own run has that time.
         let limited = before.is_some_and(|b| b.slower_elsewhere(crossing.flow, crossing.place).is_some());
-        let delay = if limited { queued } else { delay };
-        *hop = Hop { delay, queued };
+        let sender = if limited { ideal } else { ideal + late - queued };
+        *hop = Hop { queued, sender, ideal };
     }
 
-    /// How much more another link slows a flow down than the link at `place`. `None` if that is not more than twice as
-    /// much: either link may then hold up the flow. `None`, too, if the flow did not end on each link.
+    /// Time above the least ideal time that a flow's sender takes on the link that slows it down most. `None` if that is
+    /// not more than twice the time on the link at `place`: either link may then hold up the flow. `None`, too, if the flow
+    /// did not end on each link.
     pub fn slower_elsewhere(&self, flow: u32, place: u32) -> Option<Time> {
         let hops = self.hops(flow as usize)?;
-        let slow = |hop: &Hop| hop.delay - hop.queued;
+        let ideal = hops.iter().map(|hop| hop.ideal).min()?;
+        let slow = |hop: &Hop| hop.sender - ideal;
         let here = slow(hops.get(place as usize)?);
         let elsewhere = hops.iter().map(slow).max()?;
-        (elsewhere > 2 * here).then(|| Time::from_ps(elsewhere - here))
+        (elsewhere > 2 * here).then_some(Time::from_ps(elsewhere))
     }
 
     /// A flow's hops; `None` if it did not end on each of them, or has none.
@@ -110,12 +114,12 @@ impl Delays {
         (flow.open == 0 && !hops.is_empty()).then_some(hops)
     }
 
-    /// A flow's completion time above the ideal time on its path; `None` if it did not end on each link.
-    fn delay(&self, number: usize) -> Option<Time> {
+    /// A flow's completion time on a path with this ideal time; `None` if it did not end on each link.
+    fn time(&self, number: usize, ideal: Time) -> Option<Time> {
         let hops = self.hops(number)?;
         let queued: u64 = hops.iter().map(|hop| hop.queued).sum();
-        let slow = hops.iter().map(|hop| hop.delay - hop.queued).max().unwrap_or(0);
-        Some(Time::from_ps(queued + slow))
+        let sender = hops.iter().map(|hop| hop.sender).max()?;
+        Some(Time::from_ps(queued + sender.max(ideal.as_ps())))
     }
 
     /// A flow's record and outcome in a run to `end` whose warm-up ends at `warmup`. `ideal` is the ideal completion
@@ -132,7 +136,7 @@ impl Delays {
         if !flow.runs {
             return (record, Outcome::NONE);
         }
-        let arrived = self.delay(number).zip(ideal).map(|(delay, ideal)| flow.start + ideal + delay);
+        let arrived = ideal.and_then(|ideal| self.time(number, ideal)).map(|time| flow.start + time);
         let arrived = arrived.filter(|arrived| *arrived <= end);
         let acked = arrived.map(|at| at + Time::from_ps(crossed.acked)).filter(|at| *at <= end);
         record.route = flow.routes.data;

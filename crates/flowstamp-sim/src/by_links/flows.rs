@@ -23,6 +23,17 @@ pub struct Flow {
     pub runs: bool,
 }
 
+/// A flow that crosses a link.
+#[derive(Clone, Copy, Debug)]
+pub struct CrossingFlow {
+    /// Number of the flow.
+    pub flow: u32,
+    /// Index of the link among the router links of the flow's path.
+    pub place: u32,
+    /// RTT of a packet on the empty path, with the time of its transmission on each link.
+    pub rtt: Time,
+}
+
 /// All flows, in the order of the records of a run.
 #[derive(Debug)]
 pub struct Flows {

@@ -1,7 +1,7 @@
 //! The networks of single links.
 
 use super::combine::Delays;
-use super::flows::{Flow, Flows};
+use super::flows::{CrossingFlow, Flow, Flows};
 use crate::flow_list::{FlowList, Listed};
 use crate::medium::Capacity;
 use crate::plan::{ArrivalPlan, Comes, END, FlowPlan, FlowRoutes, GroupPlan, LinkPlan, Network};
@@ -15,17 +15,6 @@ const UNLIMITED: Rate = Rate::from_bps(1e15);
 
 /// Largest share of a link's capacity that acks may take away. Acks never need that much on a link that carries them.
 const MOST_FOR_ACKS: f64 = 0.9;
-
-/// A flow that crosses a link.
-#[derive(Clone, Copy, Debug)]
-pub struct CrossingFlow {
-    /// Number of the flow.
-    pub flow: u32,
-    /// Index of the link among the router links of the flow's path.
-    pub place: u32,
-    /// RTT of a packet on the empty path, with the time of its transmission on each link.
-    pub rtt: Time,
-}
 
 /// The part of a flow's path before and behind a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,13 +166,12 @@ impl<'a> Links<'a> {
 
     /// The rate at which a flow's application produces data on a link, if another link slows the flow down more, by the
     /// results of the first pass. Rates are rounded, so that many flows share a group.
-    fn limit(&self, crossing: &CrossingFlow, before: Option<&Delays>) -> Option<Limit> {
+    fn limit(&self, link: u32, crossing: &CrossingFlow, before: Option<&Delays>) -> Option<Limit> {
         let more = before?.slower_elsewhere(crossing.flow, crossing.place)?;
         let flow = &self.flows[crossing.flow as usize];
         let packets = flow.size.div_ceil(self.scenario.payload());
         let bytes = flow.size as f64 + self.scenario.header.as_f64() * packets as f64;
-        let first = self.route(flow.routes.data).next()?;
-        let least = Time::from_secs_f64(bytes / self.line(first).0.bytes_per_sec());
+        let least = Time::from_secs_f64(bytes / self.line(link).0.bytes_per_sec());
         Some(Limit::around(8.0 * flow.size as f64 / (least + more).as_secs_f64()))
     }
 
@@ -202,7 +190,7 @@ impl<'a> Links<'a> {
             let flow = &self.flows[*number as usize];
             let (index, routes) = (flow.index, own.routes(around));
             let crosses = own.crossing(*number, around);
-            let group = own.limited(flow.group, self.limit(&crosses, before));
+            let group = own.limited(flow.group, self.limit(link, &crosses, before));
             own.network.flows.push(FlowPlan { group, index, routes, start: flow.start });
             crossing.push(crosses);
         }
@@ -322,7 +310,7 @@ impl<'a> Own<'a> {
             let flow = &self.links.flows[*number as usize];
             let crosses = self.crossing(*number, around);
             let routes = self.routes(around);
-            let group = self.limited(arriving.group, self.links.limit(&crosses, before));
+            let group = self.limited(arriving.group, self.links.limit(self.link, &crosses, before));
             lists.entry(group).or_default().add(flow, routes, crosses);
         }
         for (group, own) in lists {

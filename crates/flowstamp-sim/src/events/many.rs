@@ -6,7 +6,7 @@
 //!
 //! [`EventQueue`]: super::EventQueue
 
-use super::{Heap, Key, NONE, Source, event, first_set, key};
+use super::{EventQueue, Heap, Key, NONE, Source, event, first_set, key};
 use flowstamp_laws::units::Time;
 
 /// Buckets of the wheel.
@@ -265,6 +265,14 @@ impl Many {
         let mut keys: Vec<Key> = due.map(|due| key(Time::from_ps(due.time), Source(due.source))).collect();
         keys.append(&mut self.far.0);
         keys
+    }
+}
+
+impl EventQueue {
+    /// Whether this is the queue of a network with many links.
+    #[must_use]
+    pub fn is_many(&self) -> bool {
+        self.many.is_some()
     }
 }
 
