@@ -22,7 +22,9 @@ pub struct Arguments {
     #[command(flatten)]
     interface: Interface,
     /// The law: rcp, xcp, vcp, xcp-b or abc.
-    #[arg(long, value_name = "LAW", value_parser = law::parse_router, required_unless_present = "scone")]
+    #[arg(long, value_name = "LAW", value_parser = law::parse_router)]
+    // With an option of SCONE's alone, clap asks for --scone, not for a law.
+    #[arg(required_unless_present_any = ["scone", "scone_rate", "scone_map", "scone_enforce"])]
     law: Option<&'static Law>,
     /// Capacity of the link: its shaper's or device's rate. Not for xcp-b, which is for links of unknown
     /// rate.
