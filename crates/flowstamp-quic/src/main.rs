@@ -250,18 +250,46 @@ async fn run_get(options: Get) -> anyhow::Result<ExitCode> {
     );
     let timeout = Duration::from_secs_f64(options.timeout);
     let wish = Wish { uri: options.url, law, mtu: options.mtu, trust, scone: options.scone, timeout };
-    let mut out: Box<dyn Write + Send> = match &options.output {
-        Some(path) => Box::new(File::create(path).with_context(|| path.display().to_string())?),
-        None => Box::new(io::sink()),
+    let mut start = Start::default();
+    let fetched = match &options.output {
+        Some(path) => {
+            let mut file = File::create(path).with_context(|| path.display().to_string())?;
+            get(&wish, &mut file).await?
+        }
+        None => get(&wish, &mut start).await?,
     };
-    let fetched = get(&wish, &mut out).await?;
-    out.flush()?;
     if options.json {
         writeln!(io::stdout(), "{}", serde_json::to_string(&fetched)?)?;
     } else {
         show(&fetched)?;
     }
-    Ok(if fetched.status == 200 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if fetched.status == 200 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Without --output, this is the only place where the server's reason can be read.
+    let reason = String::from_utf8_lossy(&start.0);
+    let reason: String =
+        reason.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+    if !reason.is_empty() {
+        writeln!(io::stderr(), "flowstamp: {}: {}", fetched.url, reason)?;
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+/// Keeps the first bytes of a body, which are a server's reason to refuse, and discards the rest.
+#[derive(Default)]
+struct Start(Vec<u8>);
+
+impl Write for Start {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let room = 500_usize.saturating_sub(self.0.len());
+        self.0.extend(piece.iter().take(room));
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn show(fetched: &Fetched) -> io::Result<()> {

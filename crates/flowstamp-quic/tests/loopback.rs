@@ -31,7 +31,7 @@ async fn servers_are_known_by_their_fingerprint() {
     let (address, _) = start(false, None);
     let refused =
         fetch(&format!("https://{address}/"), None, Trust::Fingerprint("00".repeat(32))).await.unwrap_err();
-    assert!(format!("{refused:#}").contains("certificate"), "{refused:#}");
+    assert!(format!("{refused:#}").contains("use the one that `serve` prints"), "{refused:#}");
     let (fetched, _) = fetch(&format!("https://{address}/"), None, Trust::Anybody).await.unwrap();
     assert_eq!(fetched.status, 404);
 }
