@@ -43,8 +43,8 @@ pub fn prepare(root: &Path) -> anyhow::Result<File> {
         }
         let ours = fs::read_link("/proc/self/ns/mnt").ok();
         if ours != fs::read_link("/proc/1/ns/mnt").ok() {
-            let text = "/sys/fs/bpf is not mounted here, and would be gone with this mount namespace: \
-                        use --netns rather than `ip netns exec`";
+            let text = "/sys/fs/bpf is not mounted in this mount namespace; use --netns rather than \
+                        `ip netns exec`, or in a container `mount -t bpf bpf /sys/fs/bpf` first";
             return Err(Refusal(text.into()).into());
         }
         bpffs::mount()?;
