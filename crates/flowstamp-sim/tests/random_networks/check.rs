@@ -149,7 +149,10 @@ fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
     let s = &r.summary;
     let links = s.links.len() as u64 + s.access.links;
     let zombies = 1_200_000 * 16 * s.links.len() as u64; // at most a million entries a class
-    let shared = r.scenario.to_owned_text().contains("zombies");
+    let text = r.scenario.to_owned_text();
+    let shared = text.contains("zombies");
+    // A random pattern draws 10,000 pairs of hosts, each with two routes.
+    let pairs = 10_000 * text.matches("pattern = \"random\"").count() as u64;
     let produced: u64 =
         s.groups.values().filter_map(|g| Some(g.application.as_ref()?.whole_run.offered)).sum();
     // Links do not record packets in the order of time, so each of them may fill the capture alone.
@@ -163,6 +166,7 @@ fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
         + 4 * 512 * r.capture.frames.len() as u64
         + 4 * 128 * s.packets.sent
         + 4 * 32 * produced
+        + 256 * pairs
         + if shared { zombies } else { 0 };
     ensure!("memory is bounded", peak as u64 <= bound, "{peak} bytes where {bound} are enough: {s:?}");
     Ok(())
