@@ -87,7 +87,7 @@ impl LinkPlan {
     /// other links.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.pfc.is_some() || !self.fed_by.is_empty()
+        cfg!(feature = "full") && (self.pfc.is_some() || !self.fed_by.is_empty())
     }
 
     /// Whether packets at the end of the link may be lost, copied, marked or delayed.

@@ -1,6 +1,7 @@
 //! Changes to links during a run: rates, delays, buffers, and statistics at the end of warm-up.
 
 use super::Fabric;
+use super::pfc::FULL;
 use crate::events::{Class, Source};
 use crate::link::{Cloud, Laws, LinkStats};
 use crate::medium::Capacity;
@@ -107,7 +108,7 @@ impl Fabric {
         self.settle();
         self.air.end_warmup(self.now);
         self.impaired.iter_mut().flatten().for_each(|link| link.restart());
-        self.pfc.iter_mut().for_each(|pfc| pfc.restart(self.now));
+        self.pfc.iter_mut().filter(|_| FULL).for_each(|pfc| pfc.restart(self.now));
         for (number, (port, link)) in self.ports.iter_mut().zip(&self.links).enumerate() {
             before(number, port.sent_bytes(link, self.now), &port.laws().stats);
             let queue = port.laws().queue_bytes();

@@ -1,6 +1,6 @@
 //! Idle links before a run, where each link leads, and the paths of flows.
 
-use super::pfc::Pfc;
+use super::pfc::{FULL, Pfc};
 use super::{BY_ONE, Fabric, HOST, IMPAIRED, PAUSED, PREFETCHED, SEVERAL};
 use crate::air::Air;
 use crate::capture::{Capture, wanted};
@@ -54,7 +54,7 @@ impl Fabric {
             leads_to: Vec::new(),
             prefetches: plans.len() >= PREFETCHED,
             clouds: false,
-            pfc: Pfc::new(plans, &routes).filter(|_| cfg!(feature = "full")),
+            pfc: if FULL { Pfc::new(plans, &routes) } else { None },
             policed: plans.iter().any(|plan| plan.police.is_some()),
             routes,
             sacks: SackPool::default(),
@@ -65,7 +65,7 @@ impl Fabric {
             lost: 0,
         };
         fabric.leads_to = fabric.leads_to(sides);
-        for (to, _) in fabric.leads_to.iter_mut().zip(plans).filter(|(_, plan)| plan.pfc.is_some()) {
+        for (to, _) in fabric.leads_to.iter_mut().zip(plans).filter(|(_, plan)| FULL && plan.pfc.is_some()) {
             // A host takes its packets at once, and never pauses.
             *to = if *to >= HOST { *to } else { PAUSED };
         }

@@ -26,6 +26,9 @@ use crate::results::{PfcDeadlock, PfcSummary};
 use flowstamp_laws::units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// Without the feature `full` no link has flow control, and the compiler leaves out what follows from it.
+pub(super) const FULL: bool = cfg!(feature = "full");
+
 /// A pause or resume frame on its way.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
@@ -221,7 +224,7 @@ impl Fabric {
     /// Schedules the next transmission of a link, unless it is stopped.
     #[cold]
     pub(super) fn choose_unless_stopped(&mut self, number: u32, time: Time) {
-        if let Port::Served(port) = &mut self.ports[number as usize] {
+        if let (true, Port::Served(port)) = (FULL, &mut self.ports[number as usize]) {
             if !port.stalls() {
                 self.choose_at(time, number);
             }
@@ -233,7 +236,7 @@ impl Fabric {
     #[inline(never)]
     pub(super) fn choose_held(&mut self, number: u32) {
         let at = number as usize;
-        let Port::Served(port) = &mut self.ports[at] else { return };
+        let (true, Port::Served(port)) = (FULL, &mut self.ports[at]) else { return };
         if port.stalls() {
             return;
         }
@@ -278,7 +281,7 @@ impl Fabric {
 
     /// Handles a pause or a resume that has reached the sender of a link.
     pub(super) fn frame_arrives(&mut self, number: u32) {
-        let Port::Served(port) = &mut self.ports[number as usize] else { return };
+        let (true, Port::Served(port)) = (FULL, &mut self.ports[number as usize]) else { return };
         let Some(guarded) = self.pfc.as_mut().and_then(|pfc| pfc.of(number)) else { return };
         match guarded.frames.pop_front().and_then(|frame| frame.pauses) {
             None => {}
@@ -300,7 +303,7 @@ impl Fabric {
     /// Effects of flow control on a router link since statistics were restarted; `None` if the link has none.
     #[must_use]
     pub fn pfc_summary(&self, number: usize) -> Option<PfcSummary> {
-        let guarded = self.pfc.as_ref()?.links[number].as_ref()?;
+        let guarded = self.pfc.as_ref().filter(|_| FULL)?.links[number].as_ref()?;
         let Guarded { xoff, xon, room, since, counts, .. } = &**guarded;
         let rest = since.map_or(Time::ZERO, |since| self.now - since);
         Some(PfcSummary {
@@ -317,7 +320,7 @@ impl Fabric {
     /// The first deadlock, if there was one.
     #[must_use]
     pub fn pfc_deadlock(&self) -> Option<PfcDeadlock> {
-        let (time, links) = self.pfc.as_ref()?.deadlock.as_ref()?;
+        let (time, links) = self.pfc.as_ref().filter(|_| FULL)?.deadlock.as_ref()?;
         let name = |link: &u32| self.ports[*link as usize].laws().name.clone();
         Some(PfcDeadlock { time_s: time.as_secs_f64(), links: links.iter().map(name).collect() })
     }

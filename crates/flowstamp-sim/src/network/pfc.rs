@@ -70,7 +70,7 @@ impl Builder<'_> {
 
     /// Checks links with flow control, and sets their thresholds.
     pub(super) fn pfc_thresholds(&mut self, network: &Network) -> Result<()> {
-        if self.links.iter().all(|plan| plan.pfc.is_none()) {
+        if cfg!(not(feature = "full")) || self.links.iter().all(|plan| plan.pfc.is_none()) {
             return Ok(());
         }
         self.check_pfc(network)?;
