@@ -48,6 +48,7 @@ TYPES = {
     **dict.fromkeys(("LinkRate",), "LinkRate"),
     **dict.fromkeys(("Rate", "Time", "Bytes", "Buffer", "Jitter"), "str"),
     **dict.fromkeys(("Balance", "Priority", "Pattern", "Receiver", "OnFailure"), "str"),
+    "Pfc": "bool | Mapping[str, Any]",
     "Weight": "float",
     "OneOrMany": "str | Sequence[str]",
     "PacketSizes": "str | Sequence[Mapping[str, Any]]",
