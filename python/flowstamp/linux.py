@@ -29,7 +29,7 @@ HELP = {
     "router": (
         "Stamp feedback into the packets that an interface sends",
         {
-            "attach": "Stamp the packets that an interface sends, until `detach`. "
+            "attach": "Stamp the packets that an interface sends, or write SCONE's advice into them, until `detach`. "
             "The program stays when the command ends",
             "detach": "Stop stamping and remove everything that `attach` made",
             "status": "Show the routers' interfaces and their laws' variables. "
