@@ -4,7 +4,8 @@
 
         tools/bench.py                    the engine, beside ns-2 if that is installed; prints tables
         tools/bench.py --all              everything, including the kernel's part (as root); writes docs/performance.md
-        tools/bench.py --datacentre       fat trees of 128 to 8192 hosts; prints a table
+        tools/bench.py --datacentre       fat trees of 128 to 8192 hosts; prints a table. Where HTSIM= names htsim's
+                                          folder sim/datacenter, htsim is beside them
         tools/bench.py --threads          fat trees on one and on two threads; prints tables
         tools/bench.py --against COMMIT   CPU time beside that of an earlier commit; builds both and runs them in turn
 
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_datacentre
+import bench_htsim
 import bench_page
 import engine
 import ns2  # tools/ns2, on the path since `engine` was imported
@@ -399,7 +401,10 @@ def main() -> int:
     elif arguments.threads:
         print(bench_datacentre.threads(engine.build(), arguments.repetitions))
     elif arguments.datacentre:
-        print(bench_datacentre.table(bench_datacentre.measure(engine.build(), arguments.repetitions)))
+        program, htsim = engine.build(), bench_htsim.program()
+        print(bench_datacentre.table(bench_datacentre.measure(program, arguments.repetitions)))
+        if htsim is not None:
+            print("\n" + bench_htsim.compare(program, htsim, arguments.repetitions))
     elif arguments.against:
         print(against(arguments.against, arguments.repetitions))
     else:

@@ -26,7 +26,7 @@ fn across(racks: usize, hosts: usize, law: &str) -> String {
 }
 
 fn goodput(r: &Results) -> Vec<f64> {
-    r.summary.groups.iter().map(|(_, group)| group.goodput_bps).collect()
+    r.summary.groups.values().map(|group| group.goodput_bps).collect()
 }
 
 const RUN: &str = "duration = \"4ms\"\nwarmup = \"2ms\"\nheader = \"0B\"\n";
