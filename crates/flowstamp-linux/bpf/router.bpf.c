@@ -435,6 +435,21 @@ FS_INLINE bool read_queue(struct fs_link *link)
 	return true;
 }
 
+/* It has a stack frame of its own, because with newer clang the frame of decide() would be too large for XCP-b. */
+static __noinline void decide_abc(struct fs_link *link, __u64 input_bytes, __u64 interval_ns, __u64 *next_ns)
+{
+	struct fs_abc_params params = config.abc;
+	struct fs_abc_sums sum = {input_bytes};
+	struct fs_abc state = link->abc;
+
+	fs_abc_measure(&params, &state, &sum, interval_ns, link->queue_bytes);
+	*next_ns = params.interval_ns;
+	bpf_spin_lock(&link->lock);
+	state.tokens_q16 = link->abc.tokens_q16;
+	link->abc = state;
+	bpf_spin_unlock(&link->lock);
+}
+
 /*
  * This function and look() have their own stack frames. Inlined into on_timer(), they exceed the 512 bytes of one frame
  * with newer clang.
@@ -482,16 +497,7 @@ static __noinline void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 		link->vcp = state;
 		bpf_spin_unlock(&link->lock);
 	} else if (config.law == FS_ABC) {
-		struct fs_abc_params params = config.abc;
-		struct fs_abc_sums sum = {total->abc.input_bytes - link->seen.abc.input_bytes};
-		struct fs_abc state = link->abc;
-
-		fs_abc_measure(&params, &state, &sum, interval_ns, link->queue_bytes);
-		*next_ns = params.interval_ns;
-		bpf_spin_lock(&link->lock);
-		state.tokens_q16 = link->abc.tokens_q16;
-		link->abc = state;
-		bpf_spin_unlock(&link->lock);
+		decide_abc(link, total->abc.input_bytes - link->seen.abc.input_bytes, interval_ns, next_ns);
 	} else {
 		struct fs_xcp_params params = config.xcp;
 		struct fs_xcp_sums sum = {
