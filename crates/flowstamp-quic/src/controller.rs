@@ -143,6 +143,23 @@ pub fn law(text: &str) -> Result<SenderSpec, String> {
     if carried(&spec) { Ok(spec) } else { Err(not_carried(spec.name())) }
 }
 
+/// Reads the law of connections whose client names none. It must not need stamps: only a client that names the law asks
+/// for them.
+///
+/// # Errors
+///
+/// One line, as from [`law`].
+pub fn default_law(text: &str) -> Result<SenderSpec, String> {
+    let spec = law(text)?;
+    if spec.header() == Header::Plain {
+        return Ok(spec);
+    }
+    let name = spec.name();
+    Err(format!(
+        "--law: {name} needs stamps, and only clients that name it ask for them; leave --law out, and use get --law {name}"
+    ))
+}
+
 fn not_carried(law: &str) -> String {
     format!("--law: QUIC does not carry {law}; use one of {}", names().join(", "))
 }

@@ -193,7 +193,7 @@ async fn run_serve(options: Serve) -> anyhow::Result<()> {
     if let Some(root) = &options.root {
         anyhow::ensure!(root.is_dir(), "--root: there is no folder {}", root.display());
     }
-    let law = controller::law(&options.law).map_err(anyhow::Error::msg)?;
+    let law = controller::default_law(&options.law).map_err(anyhow::Error::msg)?;
     let server = endpoint::Server::bind(options.listen, options.mtu);
     let server = Arc::new(server.with_context(|| options.listen.to_string())?);
     let (address, print) = (server.address()?, server.fingerprint().to_owned());

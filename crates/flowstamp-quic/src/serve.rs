@@ -5,7 +5,7 @@ use crate::endpoint::Server;
 use crate::{scone, stamps};
 use anyhow::Context;
 use bytes::Bytes;
-use flowstamp_laws::registry::SenderSpec;
+use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Rate;
 use h3::server::RequestStream;
@@ -30,7 +30,7 @@ const PIECE: usize = 64 << 10;
 /// The content of a server.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The law of a connection whose client names none.
+    /// The law of a connection whose client names none. [`controller::default_law`] reads one that needs no stamps.
     pub law: SenderSpec,
     /// Whether clients may name another law.
     pub clients_choose: bool,
@@ -163,15 +163,16 @@ async fn answer(
     Ok(stream.finish().await?)
 }
 
-/// Starts the law that the request names.
+/// Starts the law that the request names. The request also asks for the stamps that the law needs.
 fn choose(request: &Request<()>, connection: &Connection, flow: &Flow, site: &Site) -> Result<(), String> {
     let Some(named) = request.headers().get(LAW) else { return Ok(()) };
     let spec = controller::law(named.to_str().map_err(|_| format!("{LAW}: not a name"))?)?;
     let mut sender = flow.lock();
-    if *sender.spec() == spec {
+    let same = *sender.spec() == spec;
+    if same && (spec.header() == Header::Plain || flow.stamps.wanted()) {
         return Ok(());
     }
-    if !site.clients_choose {
+    if !same && !site.clients_choose {
         return Err(format!("{LAW}: this server's law is {}; leave the header out", sender.spec().name()));
     }
     if stamps::carried(&spec) && connection.max_datagram_size().is_none() {

@@ -66,6 +66,12 @@ impl Stamps {
         if wanted { (MIN_LEN + self.id_len()) as u32 } else { 0 }
     }
 
+    /// Whether the receiver has asked for stamps, and a law sends them.
+    #[must_use]
+    pub fn wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
     /// Stamp packets received.
     #[must_use]
     pub fn received(&self) -> u64 {
@@ -87,7 +93,7 @@ impl Stamps {
     /// The datagram with a stamp packet before it; `None` if it has none.
     pub fn stamped(&self, sender: &mut Sender, now: Instant, datagram: &[u8]) -> Option<Vec<u8>> {
         let short = datagram.first().is_some_and(|first| first & 0x80 == 0);
-        if !short || !self.wanted.load(Ordering::Relaxed) || !carried(sender.spec()) {
+        if !short || !self.wanted() || !carried(sender.spec()) {
             return None;
         }
         let stamp = to_wire(&sender.stamp(now).0)?;

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{fetch, start};
+use common::{fetch, start, start_with};
 use flowstamp_quic::controller;
 use flowstamp_quic::tls::Trust;
 
@@ -46,6 +46,19 @@ async fn a_server_may_keep_its_law() {
         String::from_utf8(body).unwrap(),
         "flowstamp-law: this server's law is cubic; leave the header out"
     );
+}
+
+/// A connection that starts with RCP has no stamps until its client asks: naming the same law must ask for them.
+#[tokio::test]
+async fn naming_the_law_of_the_connection_asks_for_stamps() {
+    for fixed in [false, true] {
+        let (address, _) = start_with("rcp", fixed, None);
+        let url = format!("https://{address}/bytes/100000");
+        let (fetched, _) = fetch(&url, Some("rcp"), Trust::Anybody).await.unwrap();
+        assert_eq!((fetched.status, fetched.bytes), (200, 100_000));
+        // The first ones are all that a flow sends whose path has no router of RCP's.
+        assert!(fetched.stamps > 0, "{fetched:?}");
+    }
 }
 
 #[tokio::test]

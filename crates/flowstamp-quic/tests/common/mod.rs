@@ -12,9 +12,14 @@ use std::time::Duration;
 
 /// Starts a server. Returns its address and its certificate's fingerprint.
 pub fn start(fixed: bool, root: Option<PathBuf>) -> (SocketAddr, String) {
+    start_with("cubic", fixed, root)
+}
+
+/// Starts a server whose connections start with `law`.
+pub fn start_with(law: &str, fixed: bool, root: Option<PathBuf>) -> (SocketAddr, String) {
     let server = Arc::new(Server::bind("127.0.0.1:0".parse().unwrap(), 1200).unwrap());
     let told = (server.address().unwrap(), server.fingerprint().to_owned());
-    let site = Site { law: controller::law("cubic").unwrap(), clients_choose: !fixed, root };
+    let site = Site { law: controller::law(law).unwrap(), clients_choose: !fixed, root };
     tokio::spawn(serve(server, Arc::new(site)));
     told
 }
