@@ -91,16 +91,23 @@ impl Server {
 
     /// Accepts a connection, whose flow starts with this law. A connection stays on its path.
     ///
+    /// The socket knows flows by the peer's address, and anybody can send a first packet from a false one. A peer that has a
+    /// flow must therefore show that the address is its own: it gets a Retry packet (RFC 9000 section 8.1.2).
+    ///
     /// # Errors
     ///
-    /// The handshake fails.
+    /// The handshake fails, or starts again after the Retry packet, as another connection attempt.
     pub async fn accept(
         &self,
         incoming: Incoming,
         law: &SenderSpec,
     ) -> anyhow::Result<(Connection, Arc<Flow>)> {
-        let flow = Flow::new(law, self.mtu);
         let peer = incoming.remote_address();
+        if self.socket.flow(peer).is_some() && !incoming.remote_address_validated() {
+            incoming.retry()?;
+            anyhow::bail!("{peer} has a connection; a Retry packet asks whether the address is its own");
+        }
+        let flow = Flow::new(law, self.mtu);
         let mut config = self.tls.clone();
         config.transport_config(Arc::new(transport(&flow, self.mtu))).migration(false);
         self.socket.add(peer, Arc::clone(&flow));

@@ -33,7 +33,8 @@ thread_local! {
 #[derive(Debug)]
 pub struct LawSocket {
     inner: Arc<dyn AsyncUdpSocket>,
-    flows: Mutex<HashMap<SocketAddr, Arc<Flow>>>,
+    /// Flows of each peer's connections, the newest last. A packet of an older one goes by the newest.
+    flows: Mutex<HashMap<SocketAddr, Vec<Arc<Flow>>>>,
     alarm: Alarm,
     /// The connection IDs of this end, at clients.
     own: OwnIds,
@@ -63,25 +64,28 @@ impl LawSocket {
         }))
     }
 
-    fn flows(&self) -> MutexGuard<'_, HashMap<SocketAddr, Arc<Flow>>> {
+    fn flows(&self) -> MutexGuard<'_, HashMap<SocketAddr, Vec<Arc<Flow>>>> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Names the flow of the connection with this peer.
+    /// Names the flow of the newest connection with this peer.
     pub fn add(&self, peer: SocketAddr, flow: Arc<Flow>) {
-        self.flows().insert(canonical(peer), flow);
+        self.flows().entry(canonical(peer)).or_default().push(flow);
     }
 
-    /// Forgets a connection's flow, unless the peer has a newer one.
+    /// Forgets a connection's flow. An older one of the peer counts again.
     pub fn remove(&self, peer: SocketAddr, flow: &Arc<Flow>) {
-        let mut flows = self.flows();
-        if flows.get(&canonical(peer)).is_some_and(|known| Arc::ptr_eq(known, flow)) {
-            flows.remove(&canonical(peer));
+        let (mut flows, peer) = (self.flows(), canonical(peer));
+        let Some(known) = flows.get_mut(&peer) else { return };
+        known.retain(|other| !Arc::ptr_eq(other, flow));
+        if known.is_empty() {
+            flows.remove(&peer);
         }
     }
 
-    fn flow(&self, peer: SocketAddr) -> Option<Arc<Flow>> {
-        self.flows().get(&canonical(peer)).cloned()
+    /// The flow of the newest connection with this peer.
+    pub fn flow(&self, peer: SocketAddr) -> Option<Arc<Flow>> {
+        self.flows().get(&canonical(peer))?.last().cloned()
     }
 
     fn left(&self) -> MutexGuard<'_, VecDeque<(Vec<u8>, RecvMeta)>> {

@@ -6,7 +6,10 @@ mod common;
 
 use common::{fetch, start, start_with};
 use flowstamp_quic::controller;
-use flowstamp_quic::tls::Trust;
+use flowstamp_quic::endpoint::Server;
+use flowstamp_quic::tls::{self, Trust};
+use std::future::IntoFuture;
+use std::sync::Arc;
 
 #[tokio::test]
 async fn every_law_downloads() {
@@ -59,6 +62,32 @@ async fn naming_the_law_of_the_connection_asks_for_stamps() {
         // The first ones are all that a flow sends whose path has no router of RCP's.
         assert!(fetched.stamps > 0, "{fetched:?}");
     }
+}
+
+/// Anybody can send a first packet from a client's address. It must not replace the flow of the client, which has to
+/// show first that the address is its own.
+#[tokio::test]
+async fn an_unproved_address_does_not_replace_a_flow() {
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), 1200).unwrap();
+    let to = server.address().unwrap();
+    let law = controller::law("cubic").unwrap();
+    let client = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+    let config = quinn::ClientConfig::new(Arc::new(tls::client(Trust::Anybody).unwrap()));
+    let connect = || client.connect_with(config.clone(), to, "localhost").unwrap();
+    let accept = async || {
+        let incoming = server.incoming().await.unwrap();
+        let proved = incoming.remote_address_validated();
+        (proved, server.accept(incoming, &law).await)
+    };
+    let (first, (proved, accepted)) = tokio::join!(connect(), accept());
+    let (_first, _connection) = (first.unwrap(), accepted.unwrap());
+    assert!(!proved);
+    let second = tokio::spawn(connect().into_future());
+    let (proved, accepted) = accept().await;
+    assert!(!proved && accepted.is_err(), "a second connection from the same address");
+    let (proved, accepted) = accept().await;
+    assert!(proved && accepted.is_ok(), "the client repeats it with the token");
+    second.await.unwrap().unwrap();
 }
 
 #[tokio::test]
