@@ -18,6 +18,8 @@
 //!    round trip / its pacer cannot be switched off.
 //! 7. Swift and FAST are told their path / they are not / hosts do not know it. Swift then has no hops to allow for, and takes
 //!    the least round trip for the path's.
+//! 8. Delivery rates are taken from when a packet leaves / from when quinn made it, before the pace held it back / quinn
+//!    names packets by that time. Round trips start when the packet leaves.
 
 use crate::records::Records;
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
@@ -54,6 +56,17 @@ struct Pending {
     app_limited: bool,
 }
 
+/// What a connection repairs. Until all packets that had left before are settled, no loss reduces the window again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing.
+    Open,
+    /// A loss: the law holds its window.
+    Recovery,
+    /// Persistent congestion: the law starts again, and acks open its window (RFC 9002 section 7.6.2).
+    Timeout,
+}
+
 fn fresh_rtt() -> RttEstimator {
     let params = Params::default();
     RttEstimator::new(params.first_rto(Time::ZERO), params.min_rto, params.last_rto(Time::ZERO))
@@ -73,8 +86,8 @@ pub struct Sender {
     rates: Option<Rates>,
     records: Records,
     delivered: u32,
-    in_recovery: bool,
-    /// Number of the next packet when the last recovery began.
+    phase: Phase,
+    /// Number of the next packet when the phase began.
     recover: u32,
     /// Number of the next packet when the window was last reduced; 0 before.
     reduced_at: u32,
@@ -103,7 +116,7 @@ impl Sender {
             rates: None,
             records: Records::default(),
             delivered: 0,
-            in_recovery: false,
+            phase: Phase::Open,
             recover: 0,
             reduced_at: 0,
             reduced_by_mark: false,
@@ -130,7 +143,8 @@ impl Sender {
         // Round trips of the handshake include the time of its cryptography.
         self.rtt = fresh_rtt();
         self.round_end = self.records.next();
-        self.in_recovery = false;
+        (self.phase, self.recover) = (Phase::Open, 0);
+        (self.reduced_at, self.reduced_by_mark) = (0, false);
         self.next_departure = None;
         (self.echo, self.echo_bits) = (Stamp::default(), 0);
     }
@@ -256,7 +270,7 @@ impl Sender {
             return;
         }
         let flight = self.pending.map_or_else(|| self.records.flight(), |pending| pending.flight);
-        let mut fresh = !self.in_recovery;
+        let mut fresh = self.phase == Phase::Open;
         let (law, rates, delivered) = (&mut self.law, &mut self.rates, self.delivered);
         self.records.lose(sent, lost_bytes, |seq| {
             if let Some(rates) = rates {
@@ -271,7 +285,9 @@ impl Sender {
         if persistent {
             self.note_reduction(false);
             self.law.on_congestion(now, Congestion::Timeout { flight: flight.max(1) });
-        } else if self.in_recovery {
+            (self.phase, self.recover) = (Phase::Timeout, self.records.next());
+            return;
+        } else if self.phase != Phase::Open {
             return;
         } else if !(self.reduced_by_mark && self.records.first() < self.reduced_at) {
             // RFC 3168 section 6.1.2: a loss does not reduce a window that a mark has already reduced.
@@ -279,8 +295,7 @@ impl Sender {
             self.law.on_congestion(now, Congestion::Loss { flight });
         }
         // Losses during a recovery do not prolong it: those of packets sent since then begin another.
-        self.in_recovery = true;
-        self.recover = self.records.next();
+        (self.phase, self.recover) = (Phase::Recovery, self.records.next());
     }
 
     fn note_reduction(&mut self, by_mark: bool) {
@@ -290,7 +305,7 @@ impl Sender {
 
     fn react_to_mark(&mut self, now: Time, flight: u32) {
         let due = self.reduced_at == 0 || self.records.first() > self.reduced_at;
-        if self.traits.ecn && !self.in_recovery && due {
+        if self.traits.ecn && self.phase == Phase::Open && due {
             self.note_reduction(true);
             self.law.on_congestion(now, Congestion::Mark { flight });
         }
@@ -311,7 +326,7 @@ impl Sender {
             rates.forget(una);
             rates.sample(ack.now, self.delivered, min_rtt)
         });
-        let was_recovering = self.in_recovery;
+        let was_recovering = self.phase == Phase::Recovery;
         let classic = self.traits.echo == Echo::Classic;
         let marked = ack.marked && self.traits.ecn;
         self.law.on_ack(&Ack {
@@ -330,8 +345,8 @@ impl Sender {
             in_recovery: was_recovering || marked && classic || !ack.advanced,
             window_limited: !ack.app_limited,
         });
-        if self.in_recovery && una >= self.recover {
-            self.in_recovery = false;
+        if self.phase != Phase::Open && una >= self.recover {
+            self.phase = Phase::Open;
         }
         if marked {
             self.react_to_mark(ack.now, ack.flight);

@@ -296,3 +296,43 @@ fn marks_and_persistent_congestion_reach_the_law() {
     quic.sender.on_congestion_event(now, now, true, u64::from(MTU));
     assert_eq!(quic.window(), f64::from(PACKET), "one packet after a timeout");
 }
+
+/// Acks open the window after persistent congestion, although older packets are still in flight: RFC 9002 section 7.6.2
+/// ends the recovery, and the simulator's transport is not in recovery after a timeout either.
+#[test]
+fn an_ack_opens_the_window_after_persistent_congestion() {
+    for name in ["reno", "cubic", "sack"] {
+        let mut quic = Quic::new(&controller::law(name).unwrap());
+        for n in 0..8 {
+            assert!(quic.send(Time::from_millis(n), n), "{name}: the initial window");
+        }
+        let (now, sent) = (quic.at(Time::from_secs(3)), quic.flying[&1]);
+        quic.flying.retain(|n, _| *n > 1);
+        quic.sender.on_congestion_event(now, sent, true, 2 * u64::from(MTU));
+        let reduced = quic.window();
+        assert_eq!(reduced, f64::from(PACKET), "{name}: one packet after a timeout");
+        quic.ack(Time::from_secs(3), 2);
+        assert!(quic.window() > reduced, "{name}: {} after an ack", quic.window());
+        // A packet that had left before the timeout is lost: the window was reduced for it.
+        let (opened, sent) = (quic.window(), quic.flying[&3]);
+        quic.flying.remove(&3);
+        quic.sender.on_congestion_event(now, sent, false, u64::from(MTU));
+        assert_eq!(quic.window(), opened, "{name}");
+    }
+}
+
+/// A law that starts afresh hears of the first mark, although its predecessor reduced the window in the same round trip.
+#[test]
+fn a_law_that_starts_afresh_hears_of_a_mark() {
+    let reno = controller::law("reno").unwrap();
+    let mut quic = Quic::new(&reno);
+    for n in 0..8 {
+        assert!(quic.send(Time::from_millis(n), n));
+    }
+    let now = quic.at(Time::from_millis(50));
+    quic.sender.on_congestion_event(now, now, false, 0);
+    quic.sender.restart(&reno, 0);
+    let before = quic.window();
+    quic.sender.on_congestion_event(now, now, false, 0);
+    assert!(quic.window() < before, "{} after {before}", quic.window());
+}
