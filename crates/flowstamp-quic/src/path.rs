@@ -27,7 +27,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Clients that a path serves at a time.
+/// Clients that a path serves in its life: the socket and thread of each stay. It drops the datagrams of later ones.
 const MOST_CLIENTS: usize = 1024;
 /// Datagrams on the way in both directions; more are dropped.
 const MOST_FLYING: usize = 100_000;
@@ -156,12 +156,8 @@ impl Bottleneck {
     fn advance(&mut self, now: Time, mut send: impl FnMut(Time, Datagram)) {
         while let Some(at) = self.next().filter(|at| *at <= now) {
             let due = self.timers.iter().position(|timer| *timer == Some(at));
+            let view = self.view(at);
             if let (Some(which), Some(law)) = (due, &mut self.law) {
-                let view = LinkView {
-                    now: at,
-                    queue_bytes: self.queue_bytes,
-                    queue_packets: self.waiting.len() as u32,
-                };
                 self.timers[which] = Some(law.on_timer(which, view));
             } else if let Some(datagram) = self.waiting.pop_front() {
                 let datagram = self.start(at, datagram);
@@ -368,17 +364,29 @@ fn from_clients(shared: &Arc<Shared>, front: &Arc<UdpSocket>, to: SocketAddr) {
     let _ = front.set_read_timeout(Some(PATIENCE));
     while !shared.is_over() {
         let Ok((len, client)) = front.recv_from(&mut buffer) else { continue };
-        if !sockets.contains_key(&client) {
-            match towards(shared, front, to, client) {
-                Ok(socket) if sockets.len() < MOST_CLIENTS => drop(sockets.insert(client, socket)),
-                _ => continue,
-            }
-        }
-        if let Some(socket) = sockets.get(&client) {
+        let make = || towards(shared, front, to, client);
+        if let Some(socket) = socket_of(&mut sockets, client, make) {
             let bytes = buffer[..len].to_vec();
-            shared.take(Datagram { bytes, socket: Arc::clone(socket), to: None }, false);
+            shared.take(Datagram { bytes, socket, to: None }, false);
         }
     }
+}
+
+/// The socket of a client, which `make` makes for a new one; `None` for one client too many, and after an error.
+fn socket_of(
+    sockets: &mut HashMap<SocketAddr, Arc<UdpSocket>>,
+    client: SocketAddr,
+    make: impl FnOnce() -> io::Result<Arc<UdpSocket>>,
+) -> Option<Arc<UdpSocket>> {
+    if let Some(socket) = sockets.get(&client) {
+        return Some(Arc::clone(socket));
+    }
+    if sockets.len() >= MOST_CLIENTS {
+        return None;
+    }
+    let socket = make().ok()?;
+    sockets.insert(client, Arc::clone(&socket));
+    Some(socket)
 }
 
 /// Makes the socket of a client towards the server, and receives what comes back.
@@ -402,4 +410,25 @@ fn towards(
         }
     })?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client too many costs neither a socket nor a thread, however often it sends.
+    #[test]
+    fn a_client_too_many_gets_no_socket() {
+        let one = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a socket"));
+        let client = |n: u16| SocketAddr::from(([127, 0, 0, 1], n));
+        let mut sockets = HashMap::new();
+        for n in 0..MOST_CLIENTS as u16 {
+            assert!(socket_of(&mut sockets, client(n), || Ok(Arc::clone(&one))).is_some());
+        }
+        for _ in 0..3 {
+            assert!(socket_of(&mut sockets, client(u16::MAX), || unreachable!("a socket is made")).is_none());
+        }
+        assert!(socket_of(&mut sockets, client(7), || unreachable!("it has one")).is_some());
+        assert_eq!(sockets.len(), MOST_CLIENTS);
+    }
 }
