@@ -6,6 +6,7 @@ use crate::stamps::{self, Stamps};
 use flowstamp_laws::registry::{Header, RouterSpec, SenderSpec};
 use flowstamp_laws::sender::SenderLaw;
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use serde::de::DeserializeOwned;
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -117,18 +118,21 @@ impl Controller for LawController {
     }
 }
 
-/// Reads a law's name, or a TOML or JSON table with `law` and its parameters.
+/// Reads a law's name, or a JSON table. `unknown` says why there is no law of another name.
+fn named<T: DeserializeOwned>(text: &str, unknown: impl FnOnce(&str) -> String) -> Result<T, String> {
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(text).map_err(|error| format!("--law: {error}"));
+    }
+    serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|_| unknown(text))
+}
+
+/// Reads a law's name, or a JSON table with `law` and its parameters.
 ///
 /// # Errors
 ///
 /// One line that says why QUIC cannot carry the law, and which it can.
 pub fn law(text: &str) -> Result<SenderSpec, String> {
-    let mut spec: SenderSpec = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| format!("--law: {error}"))?
-    } else {
-        let value = serde_json::Value::String(text.to_owned());
-        serde_json::from_value(value).map_err(|_| not_carried(text))?
-    };
+    let mut spec: SenderSpec = named(text, not_carried)?;
     if let SenderSpec::Rcp(params) = &mut spec {
         // Without it nothing would limit a flow whose path has no router of RCP's.
         params.switch = true;
@@ -171,12 +175,7 @@ fn not_carried(law: &str) -> String {
 /// One line that says which laws there are.
 pub fn router(text: &str) -> Result<RouterSpec, String> {
     let other = |law: &str| format!("--law: a path in user space has no {law}; use none or rcp");
-    let spec: RouterSpec = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| format!("--law: {error}"))?
-    } else {
-        let value = serde_json::Value::String(text.to_owned());
-        serde_json::from_value(value).map_err(|_| other(text))?
-    };
+    let spec: RouterSpec = named(text, other)?;
     spec.check().map_err(|(name, why)| format!("--law: {name} {why}"))?;
     match spec {
         RouterSpec::None(_) | RouterSpec::Rcp(_) => Ok(spec),
