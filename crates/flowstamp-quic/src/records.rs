@@ -9,8 +9,8 @@ use flowstamp_laws::units::Time;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Datagrams below this size may be acks alone, which nobody acknowledges, bytes.
-const SMALL: u64 = 200;
+/// Datagrams below this size may be acks alone, which nobody acknowledges and no pace holds back, bytes.
+pub const SMALL: u64 = 200;
 /// Records of small datagrams that are kept.
 const MOST_SMALL: usize = 256;
 

@@ -81,6 +81,12 @@ impl Scone {
         self.wanted.store(true, Ordering::Relaxed);
     }
 
+    /// SCONE packets sent.
+    #[must_use]
+    pub fn sent(&self) -> u32 {
+        self.state().sent
+    }
+
     /// SCONE packets received.
     #[must_use]
     pub fn received(&self) -> u64 {
@@ -99,15 +105,15 @@ impl Scone {
         self.indicates.load(Ordering::Relaxed).then(|| [datagram, &INDICATION].concat())
     }
 
-    /// The datagram with a SCONE packet before it; `None` if none is due. `id_len` is the length of the peer's connection IDs.
+    /// The datagram with a SCONE packet before it; `None` if none is due. `id_len` is the length of the peer's connection
+    /// IDs. It counts once [`note_announced`](Self::note_announced) says that it was sent.
     #[must_use]
     pub fn announced(&self, now: Instant, datagram: &[u8], id_len: usize) -> Option<Vec<u8>> {
         let short = datagram.first().is_some_and(|first| first & 0x80 == 0);
         if !short || !self.wanted.load(Ordering::Relaxed) {
             return None;
         }
-        let mut state = self.state();
-        if state.due.is_some_and(|due| due > now) {
+        if self.state().due.is_some_and(|due| due > now) {
             return None;
         }
         let dcid = datagram.get(1..1 + id_len)?;
@@ -115,13 +121,19 @@ impl Scone {
         let mut bytes = vec![0; packet.wire_len()];
         packet.emit(&mut bytes).ok()?;
         bytes.extend_from_slice(datagram);
+        Some(bytes)
+    }
+
+    /// Counts a SCONE packet that was sent before `datagram`.
+    pub fn note_announced(&self, now: Instant, datagram: &[u8], id_len: usize) {
+        let mut state = self.state();
         state.sent += 1;
         if state.sent >= AT_START {
             // The connection ID is random.
+            let dcid = datagram.get(1..1 + id_len).unwrap_or_default();
             let drawn = dcid.iter().fold(u64::from(state.sent), |sum, byte| sum * 31 + u64::from(*byte));
             state.due = Some(now + GAP + Duration::from_millis(drawn % JITTER_MS));
         }
-        Some(bytes)
     }
 
     /// Reads the SCONE packet at the start of a datagram that arrived. Returns its length, zero if there is none. Its advice
@@ -181,6 +193,7 @@ mod tests {
                 let packet = Packet::parse(&bytes).expect("a SCONE packet");
                 assert_eq!((packet.signal, packet.dcid, packet.scid), (Signal::UNKNOWN, &ID[..], &[][..]));
                 assert_eq!(bytes[packet.wire_len()..], datagram());
+                scone.note_announced(now, &datagram(), 8);
                 times.push(second);
             }
         }

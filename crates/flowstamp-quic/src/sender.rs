@@ -369,17 +369,19 @@ impl Sender {
         self.law.pacing().map(|pace| pace.rate)
     }
 
-    /// When the pace lets a datagram leave; `None` if it may leave now. Then the datagram of `bytes` uses the pace up.
-    pub fn paced(&mut self, now: Instant, bytes: usize) -> Option<Instant> {
-        let rate = self.pace()?;
-        if self.next_departure.is_some_and(|next| next > now) {
-            return self.next_departure;
-        }
+    /// When the pace lets a datagram leave; `None` if it may leave now.
+    pub fn held(&mut self, now: Instant) -> Option<Instant> {
+        self.pace()?;
+        self.next_departure.filter(|next| *next > now)
+    }
+
+    /// Notes that a datagram of `bytes`, which was not [`held`](Self::held), left at `now`: it uses the pace up.
+    pub fn use_pace(&mut self, now: Instant, bytes: usize) {
+        let Some(rate) = self.pace() else { return };
         let size = bytes as f64 + f64::from(self.overhead);
         let took = Duration::from_secs_f64((size / rate.bytes_per_sec().max(1.0)).min(60.0));
         let earliest = now.checked_sub(CATCH_UP).unwrap_or(now);
         self.next_departure = Some(self.next_departure.map_or(now, |next| next.max(earliest)) + took);
-        None
     }
 
     /// The stamp for a datagram that leaves now, and its bits.

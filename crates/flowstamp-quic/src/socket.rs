@@ -9,6 +9,7 @@
 use crate::alarm::Alarm;
 use crate::controller::Flow;
 use crate::ids::OwnIds;
+use crate::records::SMALL;
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
 use std::cell::Cell;
@@ -21,7 +22,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
 
 /// Datagrams below this size are not paced, bytes.
-const UNPACED: usize = 200;
+const UNPACED: usize = SMALL as usize;
 
 thread_local! {
     /// Until when the pace held back the datagram that this thread tried to send last. quinn asks the connection's poller
@@ -149,7 +150,7 @@ impl AsyncUdpSocket for LawSocket {
         let now = Instant::now();
         let mut sender = flow.lock();
         if transmit.contents.len() >= UNPACED {
-            if let Some(until) = sender.paced(now, transmit.contents.len()) {
+            if let Some(until) = sender.held(now) {
                 HELD.set(Some(until));
                 return Err(io::ErrorKind::WouldBlock.into());
             }
@@ -163,15 +164,25 @@ impl AsyncUdpSocket for LawSocket {
         let Transmit { destination, contents, segment_size, src_ip, .. } = *transmit;
         flow.stamps.learn(contents);
         // SCONE's packet must be the first of its datagram, as a stamp packet must: a datagram has one of them.
+        let (paced, id_len) = (contents.len() >= UNPACED, flow.stamps.id_len());
+        let mut announced = false;
         let longer = flow.scone.indicated(contents).or_else(|| {
-            if contents.len() < UNPACED {
+            if !paced {
                 return None;
             }
-            let announced = flow.scone.announced(now, contents, flow.stamps.id_len());
-            announced.or_else(|| flow.stamps.stamped(&mut sender, now, contents))
+            let packet = flow.scone.announced(now, contents, id_len);
+            announced = packet.is_some();
+            packet.or_else(|| flow.stamps.stamped(&mut sender, now, contents))
         });
         let sent = longer.as_deref().unwrap_or(contents);
         self.inner.try_send(&Transmit { destination, ecn, contents: sent, segment_size, src_ip })?;
+        // The socket may have been full: only a datagram that was sent uses up the pace and counts.
+        if paced {
+            sender.use_pace(now, contents.len());
+        }
+        if announced {
+            flow.scone.note_announced(now, contents, id_len);
+        }
         sender.on_departure(now, contents.len() as u64);
         Ok(())
     }
@@ -237,5 +248,92 @@ impl UdpPoller for PacedPoller {
             }
         }
         self.inner.as_mut().poll_writable(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A socket that is full until told otherwise, and forgets what it sends.
+    #[derive(Debug)]
+    struct Full(AtomicBool);
+
+    impl AsyncUdpSocket for Full {
+        fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+            unreachable!("nobody polls")
+        }
+
+        fn try_send(&self, _: &Transmit<'_>) -> io::Result<()> {
+            if self.0.load(Ordering::Relaxed) { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+        }
+
+        fn poll_recv(
+            &self,
+            _: &mut Context<'_>,
+            _: &mut [IoSliceMut<'_>],
+            _: &mut [RecvMeta],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+
+        fn local_addr(&self) -> io::Result<SocketAddr> {
+            Ok(PEER)
+        }
+    }
+
+    const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 4433);
+
+    fn socket() -> (LawSocket, Arc<Full>) {
+        let inner = Arc::new(Full(AtomicBool::new(true)));
+        let alarm = Alarm::start().expect("a thread");
+        let (own, flows, left) = (OwnIds::default(), Mutex::default(), Mutex::default());
+        (LawSocket { inner: inner.clone(), flows, alarm, own, left }, inner)
+    }
+
+    fn flow(law: &str) -> Arc<Flow> {
+        Flow::new(&controller::law(law).expect("a law"), 1200)
+    }
+
+    /// A datagram that a full socket refuses uses up neither the pace nor a SCONE packet of the start.
+    #[test]
+    fn only_a_datagram_that_was_sent_counts() {
+        let (socket, full) = socket();
+        let flow = flow("bbr");
+        flow.scone.want();
+        socket.add(PEER, Arc::clone(&flow));
+        let contents = [0x40; 1200];
+        let transmit =
+            Transmit { destination: PEER, ecn: None, contents: &contents, segment_size: None, src_ip: None };
+        assert!(flow.lock().pace().is_some(), "bbr has a pace from the start");
+        let far = || Instant::now().checked_sub(std::time::Duration::from_secs(1)).expect("an old machine");
+        for _ in 0..20 {
+            assert!(socket.try_send(&transmit).is_err());
+            assert_eq!((flow.lock().held(far()), flow.scone.sent()), (None, 0));
+        }
+        full.0.store(false, Ordering::Relaxed);
+        assert!(socket.try_send(&transmit).is_ok());
+        assert!(flow.lock().held(far()).is_some());
+        assert_eq!(flow.scone.sent(), 1);
+    }
+
+    /// A connection that fails gives the peer's older one back.
+    #[test]
+    fn an_older_flow_counts_again_after_a_newer_one() {
+        let (socket, _) = socket();
+        let [old, new] = [flow("cubic"), flow("cubic")];
+        let is = |flow: &Arc<Flow>| socket.flow(PEER).is_some_and(|known| Arc::ptr_eq(&known, flow));
+        socket.add(PEER, Arc::clone(&old));
+        socket.add(PEER, Arc::clone(&new));
+        assert!(is(&new));
+        socket.remove(PEER, &new);
+        assert!(is(&old));
+        socket.add(PEER, Arc::clone(&new));
+        socket.remove(PEER, &old);
+        assert!(is(&new));
+        socket.remove(PEER, &new);
+        assert!(socket.flow(PEER).is_none() && socket.flows().is_empty());
     }
 }
