@@ -50,6 +50,11 @@ pub const fn version(protocol: Protocol) -> u32 {
     u32::from_be_bytes([MARK[0], MARK[1], a, b])
 }
 
+/// Length of a connection ID on the wire.
+const fn cut(len: usize) -> usize {
+    if len < MAX_ID { len } else { MAX_ID }
+}
+
 fn protocol_of(letters: &[u8]) -> Option<Protocol> {
     Protocol::ALL.into_iter().find(|protocol| protocol.identifier() == *letters)
 }
@@ -82,10 +87,10 @@ impl<'a> Packet<'a> {
         Some(Self { protocol, dcid, scid, stamp })
     }
 
-    /// Bytes of the packet on the wire.
+    /// Bytes of the packet on the wire, where a connection ID has at most [`MAX_ID`] bytes.
     #[must_use]
     pub const fn wire_len(&self) -> usize {
-        MIN_LEN + self.dcid.len() + self.scid.len()
+        MIN_LEN + cut(self.dcid.len()) + cut(self.scid.len())
     }
 
     /// Appends the packet to `out`. It cuts a connection ID after [`MAX_ID`] bytes.
@@ -93,7 +98,7 @@ impl<'a> Packet<'a> {
         out.push(FIRST);
         out.extend(version(self.protocol).to_be_bytes());
         for id in [self.dcid, self.scid] {
-            let id = &id[..id.len().min(MAX_ID)];
+            let id = &id[..cut(id.len())];
             out.push(id.len() as u8);
             out.extend(id);
         }
@@ -178,6 +183,15 @@ mod tests {
         assert_eq!(version(Protocol::Rcp), 0x4653_5243);
         let echo = Echo { protocol: Protocol::Rcp, value: 125 };
         assert_eq!(echo.to_bytes(), *b"FSRC\0\0\0\x7d");
+    }
+
+    #[test]
+    fn connection_ids_that_are_too_long_are_cut_and_counted_as_cut() {
+        let id = [7; MAX_ID + 1];
+        let packet = Packet { dcid: &id, scid: &id, ..sample() };
+        let mut bytes = Vec::new();
+        packet.append(&mut bytes);
+        assert_eq!((packet.wire_len(), bytes.len()), (MIN_LEN + 2 * MAX_ID, MIN_LEN + 2 * MAX_ID));
     }
 
     #[test]
