@@ -18,8 +18,8 @@
 //!    round trip / its pacer cannot be switched off.
 //! 7. Swift and FAST are told their path / they are not / hosts do not know it. Swift then has no hops to allow for, and takes
 //!    the least round trip for the path's.
-//! 8. Delivery rates are taken from when a packet leaves / from when quinn made it, before the pace held it back / quinn
-//!    names packets by that time. Round trips start when the packet leaves.
+//! 8. A delivery rate uses the time at which a packet left / it uses the time at which quinn made the packet, before the
+//!    pace held it back / quinn names packets by that time. Round trips start when the packet leaves.
 
 use crate::records::Records;
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
@@ -56,7 +56,7 @@ struct Pending {
     app_limited: bool,
 }
 
-/// What a connection repairs. Until all packets that had left before are settled, no loss reduces the window again.
+/// The repair under way. Until all packets that had left before are settled, no loss reduces the window again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Nothing.

@@ -246,6 +246,10 @@ fn apart(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs() / a).fold(0.0, f64::max)
 }
 
+fn mean(windows: &[f64]) -> f64 {
+    windows.iter().sum::<f64>() / windows.len() as f64
+}
+
 /// After a loss the two repair differently for one round trip (deviation 1 of `sender`). The project allows 3% between the
 /// simulator and real hosts. RFC 9002's threshold counts packet numbers and RFC 6675's counts selective acks, so a loss of several
 /// packets may be found one ack apart: windows are then compared after the repair.
@@ -256,27 +260,31 @@ fn after_a_loss_windows_are_those_of_the_simulator() {
             let simulated = run(&mut Simulated::new(&spec), 900, lost);
             let quic = run(&mut Quic::new(&spec), 900, lost);
             assert!(simulated.len() > 600 && quic.len() > 600, "{}", spec.name());
-            let apart = apart(&simulated[from..], &quic[from..]);
-            // FAST changes its window by up to a half every second round trip. A recovery that ends an ack later moves the
-            // change, and for that ack the windows are apart by it.
-            if spec.name() == "fast" && lost.len() > 1 {
-                continue;
-            }
+            let apart = if spec.name() == "fast" && lost.len() > 1 {
+                // FAST changes its window by up to a half every second round trip. A recovery that ends an ack later moves the
+                // change, and for that ack the windows are apart by it. Means over many round trips are not.
+                let [simulated, quic] = [&simulated, &quic].map(|all| mean(&all[all.len() - 300..]));
+                (simulated - quic).abs() / simulated
+            } else {
+                apart(&simulated[from..], &quic[from..])
+            };
             assert!(apart <= 0.03, "{}, lost {lost:?}: {:.2}% apart", spec.name(), apart * 100.0);
         }
     }
 }
 
 /// Losses that go on reduce the window once per round trip: a recovery ends although packets are lost during it. One
-/// packet in 12 is lost. Mathis et al. 1997 expect a window of sqrt(3/2 * 12) = 4.2 packets for Reno's rule.
+/// packet in 12 is lost. Mathis et al. 1997 expect a window of sqrt(3/2 * 12) = 4.2 packets for Reno's rule, which CUBIC
+/// (RFC 9438 section 4.3) and H-TCP (Leith and Shorten 2004, within a second of a loss) keep to at such windows. The bounds are half
+/// and twice that. The simulator's transport is no reference here: it also loses retransmissions, and this path has no timeouts.
 #[test]
 fn losses_in_each_round_trip_reduce_the_window_each_time() {
     let lost: Vec<u64> = (150..1500).step_by(12).collect();
-    for (name, least, most) in [("sack", 2.1, 8.5), ("cubic", 1.0, 20.0), ("htcp", 1.0, 20.0)] {
+    for name in ["sack", "cubic", "htcp"] {
         let windows = run(&mut Quic::new(&controller::law(name).unwrap()), 1500, &lost);
         let late = &windows[900..];
-        let mean = late.iter().sum::<f64>() / late.len() as f64;
-        assert!((least..most).contains(&mean), "{name}: {mean} packets");
+        let mean = mean(late);
+        assert!((2.1..8.5).contains(&mean), "{name}: {mean} packets");
     }
 }
 
