@@ -18,10 +18,10 @@
 //!   completion time = sum of q over the links + largest t of the links, at least the ideal time of the path
 //! ```
 //!
-//! Each link runs twice. After the first pass, each `t` is compared with the flow's least ideal time on its links. If another
-//! link exceeds it by more than twice as much as this one, that link holds the flow up. In the second pass, the
-//! flow's application then produces data at the rate that the other link left to it. The flow adds only queueing here, and the
-//! other flows meet it as in the whole network. After one pass alone, DCTCP's queues were several times too long.
+//! Each link runs twice. A flow's slowness on a link is `t` less the flow's least ideal time on any of its links. Another link
+//! holds a flow up if its slowness there is more than twice that on this link. In the second pass, the application of such a
+//! flow produces data at the rate that the other link left to it. The flow then adds only queueing on this link, and other
+//! flows meet it as in the whole network. After one pass alone, DCTCP's queues were several times too long.
 //!
 //! Deviations from the paper:
 //!
