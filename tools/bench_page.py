@@ -110,7 +110,7 @@ One packet over one link costs 30 to 80 ns of CPU time. This page helps you to e
 and how much memory it needs. It also has the cost of the kernel's router.
 [How the engine is fast](explanation/engine.md) explains the numbers.
 
-All numbers come from one run of `tools/bench.py --all`
+Unless a section says otherwise, all numbers come from one run of `tools/bench.py --all`
 at commit {commit} on {time.strftime("%Y-%m-%d")}. The machine: {engine.machine()}.
 Times are CPU time: the median, and the minimum in parentheses.
 

@@ -64,8 +64,10 @@ def main(paths: Sequence[str], duration: str = DURATION) -> int:
         cells = [f"{100 * used:.1f}%, {middle:.0f}, {tail:.0f}" for used, middle, tail in [*rows, mean]]
         print(f"| {run['label']} | {' | '.join(cells)} |")
     abc, codel, xcp = means["abc"], means["codel"], means["xcp"]
-    print(f"\nABC's throughput over that of CUBIC with CoDel: {abc[0] / codel[0]:.2f} (the paper's abstract: 1.5)")
-    print(f"XCP's throughput and 95th percentile over ABC's: {xcp[0] / abc[0]:.2f}, {xcp[2] / abc[2]:.2f}")
+    print(
+        f"\nABC's mean utilisation over that of CUBIC with CoDel: {abc[0] / codel[0]:.2f} (the paper's abstract: 1.5)"
+    )
+    print(f"XCP's mean utilisation and 95th percentile over ABC's: {xcp[0] / abc[0]:.2f}, {xcp[2] / abc[2]:.2f}")
     return 0
 
 

@@ -354,6 +354,7 @@ proptest! {
         prop_assert!(big - small <= (a - b).abs() + 1e-9, "{} {}", big, small);
         if fixed < 20.0 {
             prop_assert!((big - small).abs() < 0.5, "{} {}", big, small);
+            prop_assert!((big - fixed).abs() < 0.5, "{} {}", big, fixed);
         }
     }
 }

@@ -45,6 +45,9 @@ const PLACE_AHEAD: usize = 1;
 /// Number of router links from which prefetching pays. Smaller networks are in the cache anyway.
 const PREFETCHED: usize = 1500;
 
+/// Number of links whose rings are looked at together.
+const SHRUNK_AT_ONCE: usize = 4096;
+
 /// A link leads to several links.
 const SEVERAL: u32 = HOST - 1;
 /// A link leads on through impairments, which decide the fate of each packet.
@@ -195,10 +198,12 @@ impl Fabric {
         self.prefetches = true;
     }
 
-    /// Frees memory that former peaks took, in a network of many links.
-    pub fn shrink(&mut self) {
+    /// Frees memory that former peaks took, in a network of many links. Each call takes the next part of the links, which it
+    /// has to read.
+    pub fn shrink(&mut self, call: usize) {
         if self.events.is_many() {
-            self.links.iter_mut().for_each(Plain::shrink);
+            let part = call % self.links.len().div_ceil(SHRUNK_AT_ONCE).max(1) * SHRUNK_AT_ONCE;
+            self.links.iter_mut().skip(part).take(SHRUNK_AT_ONCE).for_each(Plain::shrink);
         }
     }
 

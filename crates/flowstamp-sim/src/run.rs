@@ -288,7 +288,7 @@ impl Simulation {
         loop {
             let events = self.events;
             let done = self.run_events(until, EVENTS_PER_TICK);
-            self.net.shrink();
+            self.net.shrink((self.events / EVENTS_PER_TICK) as usize);
             debug_assert!(done || self.events > events, "no progress");
             if done {
                 self.net.now = until;

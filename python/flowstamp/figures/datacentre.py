@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp import _flowstamp
+from flowstamp import _flowstamp, paired
 from flowstamp.figures import fct
 
 Floats = NDArray[np.float64]
@@ -43,10 +43,7 @@ def percentile(values: Floats, statistic: str) -> float:
         return fct.mean(values)
     if statistic not in PERCENTILES:
         raise ValueError(f'"{statistic}" is none of mean, {", ".join(PERCENTILES)}')
-    if not values.size:
-        return math.nan
-    rank = math.ceil(PERCENTILES[statistic] / 100 * values.size)
-    return float(np.sort(values)[max(rank, 1) - 1])
+    return paired.percentile(values, PERCENTILES[statistic] / 100)
 
 
 def slowdown_by_size(run: Any, group: str, statistic: str) -> tuple[Floats, Floats]:

@@ -18,8 +18,8 @@
 //!
 //! Deviations (paper says / we do / because):
 //! 1. Receivers echo each mark in the NS bit, and ack at once when it changes / an ack has the numbers of accelerates and
-//!    packets that it answers / delayed acks then need no acks of their own. If acks are lost, the
-//!    next one's share counts for all packets that it acknowledges.
+//!    packets that it answers / delayed acks then need no acks of their own. If acks are lost, the next one's share
+//!    counts for all packets that it acknowledges.
 //! 2. Nothing on a packet marked CE, which has lost its mark / it changes only `w_cubic` / it says nothing of an ABC
 //!    router.
 //! 3. Nothing on the least window / it is one packet / `w - 1 + 1/w` has its minimum there. The authors' kernel module has
@@ -29,7 +29,6 @@
 //!    something must end a silence.
 
 use super::{Header, Mark};
-use crate::Refused;
 use crate::sender::{Ack, Congestion, Echo, FlowView, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
 use crate::tcp::{Cubic, cubic};
@@ -80,10 +79,6 @@ impl SenderLaw for Sender {
 
     fn traits(p: &Params) -> SenderTraits {
         SenderTraits { echo: Echo::PerPacket, works_without_routers: p.coexist, ..SenderTraits::DEFAULT }
-    }
-
-    fn check(_: &Params) -> Result<(), Refused> {
-        Ok(())
     }
 
     fn new(p: &Params, flow: &FlowView) -> Self {

@@ -167,21 +167,24 @@ mod tests {
         assert_eq!(count().expect("counted"), wanted);
     }
 
-    /// Figure R6.1.4 reads the counts from this file. Compilers differ in how they scale the interval's products.
+    /// Figure R6.1.4 reads the counts of `interval` from this file. Compilers differ in how they scale the interval's products,
+    /// and in what they make branches of: the file has the counts of clang 14 and of clang 22, which zig has.
     #[test]
     fn the_stored_counts_are_those_of_the_programs() {
         let stored = include_str!("../../../../figures/operations.json");
         let stored: serde_json::Value = serde_json::from_str(stored).expect("JSON");
         assert_eq!(stored["packet"], serde_json::json!(count().expect("counted")));
-        let interval = serde_json::json!(count_interval().expect("counted"));
-        for (name, counted) in interval.as_object().expect("counts") {
-            let [counted, stored] =
-                [counted, &stored["interval"][name]].map(|n| n.as_f64().expect("a count"));
-            assert!(
-                (counted - stored).abs() <= 0.1 * stored,
-                "{name}: {counted}, but {stored} in figures/operations.json"
-            );
-        }
+        let counted = serde_json::json!(count_interval().expect("counted"));
+        let near = |stored: &serde_json::Value| {
+            counted.as_object().expect("counts").iter().all(|(name, counted)| {
+                let [counted, stored] = [counted, &stored[name]].map(|n| n.as_f64().expect("a count"));
+                (counted - stored).abs() <= 0.1 * stored
+            })
+        };
+        assert!(
+            near(&stored["interval"]) || near(&stored["interval_of_clang_22"]),
+            "{counted}, but figures/operations.json has {stored}"
+        );
     }
 
     #[test]
