@@ -29,7 +29,7 @@ def test_it_compares_all_laws_of_the_figure(capsys: pytest.CaptureFixture[str]) 
     assert tool["main"]([str(ROOT / "figures" / "cellular-model.txt")], "12s") == 0
     said = capsys.readouterr().out
     assert said.count("%, ") == 2 * 12  # one recording, and the mean
-    assert re.search(r"ABC's throughput over that of CUBIC with CoDel: \d\.\d\d", said)
+    assert re.search(r"ABC's mean utilisation over that of CUBIC with CoDel: \d\.\d\d", said)
 
 
 def test_the_model_is_what_its_recipe_makes() -> None:

@@ -182,7 +182,7 @@ mod tests {
             })
         };
         assert!(
-            near(&stored["interval"]) || near(&stored["interval_of_clang_22"]),
+            near(&stored["interval"]) || near(&stored["clang_22_interval"]),
             "{counted}, but figures/operations.json has {stored}"
         );
     }

@@ -83,6 +83,7 @@ impl Hosts {
         let flow = &self.flows[number as usize];
         let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (info.stamp, info.bits) };
         let sack = net.sacks.put(info.sack);
+        let header = flow.spoken(); // outside of the closure, which is then inlined
         let route = balance::route(&mut self.balancer, flow.routes.acks, number, balance::ACKS, net.now);
         net.send_made(route, self.ack_bytes, || Packet {
             stamp,
@@ -95,7 +96,7 @@ impl Hosts {
             generation: flow.generation,
             bits,
             flags: if info.ecn_echo { ECN_ECHO } else { 0 },
-            header: flow.spoken(),
+            header,
         });
     }
 
