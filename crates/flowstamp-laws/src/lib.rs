@@ -48,6 +48,7 @@ pub mod tree;
 pub mod udp;
 pub mod units;
 pub mod vcp;
+pub mod video;
 pub mod xcp;
 
 pub use stamp::Stamp;
