@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from flowstamp import style
 from flowstamp.errors import FlowstampError, ScenarioError
-from flowstamp.figures import FigureError, available, cli_figure, fct, load, pictures, read, report
+from flowstamp.figures import FigureError, available, cli_figure, fct, kinds, load, pictures, read, report
 from flowstamp.figures import runner as runner_module
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
@@ -414,10 +414,45 @@ def test_drops_of_the_start_up_and_later_ones_are_all() -> None:
 
 def test_the_pages_of_results_are_what_is_known() -> None:
     pages = report.pages()
-    assert len(pages) == 5
+    assert {f"{law.lower()}{part}.md" for law in report.TITLES for part in ("", "-claims")} <= set(pages)
+    assert set(pages) == {file.name for file in report.FOLDER.glob("*.md")}
     for name, text in pages.items():
         written = (report.FOLDER / name).read_text(encoding="utf-8")
         assert written == text, f"{name}: python -m flowstamp.figures.report"
+        assert "-claims" in name or text.count("\n") <= report.MOST_LINES, f"{name} is too long for one page"
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        ("min(xcp.utilization[x <= 800])", "least"),
+        ("sum(xcp.all_drops)", "total"),
+        ("max(full.max_queue_packets) * 1300 / 64000", "largest"),
+        ("first(pcp.jain) - first(red.jain)", "difference"),
+        ("(last(rcp.afct_small) - first(rcp.afct_small)) / 1.59", ""),
+        ("mean(sack.afct_small / rcp.afct_small)", "mean ratio"),
+        ("max(abs(rcp.afct_large / rcp.ps_large - 1))", "largest relative distance"),
+        ("max(abs(reno.utilization[x <= 10] - 0.55))", "largest distance"),
+        ("max(abs(bin_ratios(rcp, 'ps', 1, 1e9) - 1))", "largest relative distance"),
+        ("count(vcp.utilization > 0.9) / count(x)", "share of points"),
+        ("std(samples(a, 'rate_share', 1, 2)) / mean(samples(a, 'rate_share', 1, 2))", "relative deviation"),
+        ("log10(max(bin_ratios(sack, 'ps', 1, 1e9)))", "logarithm"),
+        ("throughput(rcp, 'B.0', 80, 98)", ""),
+    ],
+)
+def test_a_word_says_what_a_claims_number_is(expr: str, expected: str) -> None:
+    assert kinds.kind(expr) == expected
+
+
+def test_a_long_command_has_lines_of_its_own() -> None:
+    long = "tools/ns2/two_way.py V3 xcp --set dumbbell.rate=10Mbps --seeds 5"
+    assert (
+        report.with_command(f"ns-2 loses 485 at 10 Mb/s: `{long}`.")
+        == f"ns-2 loses 485 at 10 Mb/s:\n\n  ```sh\n  {long}\n  ```"
+    )
+    assert report.with_command(f"ns-2 loses as much (`{long}`).") == f"ns-2 loses as much.\n\n  ```sh\n  {long}\n  ```"
+    for kept in (f"ns-2 loses 485 (`{long}`). Ours loses none.", "It differs (`flowstamp figure V3`)."):
+        assert report.with_command(kept) == kept
 
 
 MOST_WORDS = 60
@@ -439,11 +474,15 @@ def test_a_cause_is_short_and_names_claims_and_the_command_that_shows_it() -> No
 
 
 def test_a_page_has_each_difference_once_by_cause_or_with_its_explanation() -> None:
-    for name, text in report.pages().items():
-        told = text[text.index("## What differs") : text.index("## Pictures")]
-        counts = re.findall(r"^\| \[[^|]*\| (\d+) \|", text[: text.index("## Headlines")], flags=re.MULTILINE)
+    pages = report.pages()
+    for law in map(str.lower, report.TITLES):
+        causes, _, text = pages[f"{law}.md"].partition("## Headlines")
+        inline = text.partition("## What differs")[2].partition("## Pictures")[0]
+        apart = [pages.get(f"{law}{part}.md", "") for part in ("-differences", "-other-differences")]
+        told = "\n".join([inline, *apart])
+        counts = re.findall(r"^\| \[[^|]*\| (\d+) \|", causes, flags=re.MULTILINE)
         listed = len(re.findall(r"^\| \[|\*[^*]+\* \(`[\w-]+`\): ", told, flags=re.MULTILINE))
-        assert listed == sum(map(int, counts)) > 0, name
+        assert listed == sum(map(int, counts)) > 0, law
 
 
 def test_explanations_are_short_and_name_what_shows_them() -> None:
@@ -463,16 +502,16 @@ def test_a_page_has_the_verdicts_own_status() -> None:
     figure = load("X16")
     claim = replace(figure.claims[0], expected=">= 1", tolerance="0", explanation="a test")
     rows: list[tuple[tuple[float | None, ...], Untold | None, str]] = [
-        ((2.0, 1.5), None, "| 1.75 (1.5 to 2) | holds | 2 of 2 |"),
-        ((0.5, 0.25), None, "| 0.375 (0.25 to 0.5) | differs | 0 of 2 |"),
-        ((2.0, 2.0, 2.0, 2.0, 0.5), None, "| 1.7 (0.5 to 2) | holds on average | 4 of 5 |"),
+        ((2.0, 1.5), None, "| ratio 1.75 (1.5 to 2) | holds | 2 of 2 |"),
+        ((0.5, 0.25), None, "| ratio 0.375 (0.25 to 0.5) | differs | 0 of 2 |"),
+        ((2.0, 2.0, 2.0, 2.0, 0.5), None, "| ratio 1.7 (0.5 to 2) | holds on average | 4 of 5 |"),
         ((0.5, None), None, "| not measured | **fails** | 0 of 2 |"),
-        ((1.0,), None, "| 1 | holds |  |"),
+        ((1.0,), None, "| ratio 1 | holds |  |"),
         ((), "invalid", "| not measured | invalid |  |"),
     ]
     for values, untold, shown in rows:
         assert report.row(figure, Verdict(claim, values, untold=untold)).endswith(shown)
-    assert report.row(figure, Verdict(claim, (2.0,), provisional=True)).endswith("| 2 | holds | provisional |")
+    assert report.row(figure, Verdict(claim, (2.0,), provisional=True)).endswith("| ratio 2 | holds | provisional |")
 
 
 def test_a_groups_goodput_is_told_as_a_share_of_the_fair_one() -> None:

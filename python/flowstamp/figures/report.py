@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Writes the pages of docs/results from the figures' files and `expected.json`: `python -m flowstamp.figures.report`.
 
-One page per paper: its score, the main causes of what differs (`causes.toml`), its headlines (claims with
-`headline = true`), each differing claim by cause, and all claims in the paper's order.
+A page per paper has its score, the main causes of what differs (`causes.toml`), its headlines (claims with
+`headline = true`) and each differing claim by cause. A second page has all claims in the paper's order. If the first
+page would be too long, the differing claims have pages of their own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from flowstamp.figures.catalogue import available, read
 from flowstamp.figures.command import shown_values
+from flowstamp.figures.kinds import NOTES, kind
 from flowstamp.figures.memory import Memory
 from flowstamp.figures.scores import PAPERS, Score, paper_of, scores
 from flowstamp.figures.spec import Claim, FigureSpec, Of
@@ -36,33 +38,45 @@ HEADS: Mapping[Of, str] = {
     "ours": "Ours: variants of the set-up, and what the paper does not say",
     "identity": "Identities: what arithmetic alone gives",
 }
-READING = (
-    "Names in code, such as `xcp-no-drops`, are claims of the same figure, or of the figure named before them. "
-    "*Start-up* is the warm-up, which is left out of means. *Ack compression* is the bunching of acks that wait behind "
-    "data in a queue, so that senders answer with bursts. *The same flows* in ns-2 have the same starts and sizes as "
-    "ours. "
+TERMS = (
+    "Names in code, such as `xcp-no-drops`, are claims of the same figure, or of the figure named before them.",
+    "*Start-up* is the warm-up, which is left out of means.",
+    "*Ack compression* is the bunching of acks that wait behind data in a queue, so that senders answer with bursts.",
+    "*The same flows* in ns-2 have the same starts and sizes as ours.",
 )
 """The terms that every page uses."""
 WORDS = {
-    "XCP": "*Fast hosts* have links of ten times the bottleneck's capacity, where those of the main set-up have the "
-    "bottleneck's own, as in the authors' script. *The bound on increases* is a rule of the authors' code that the "
-    "paper does not state: in an interval, a router gives out at most what 0.6 of the buffer can hold. Where a buffer "
-    "counts packets, an ack takes a packet's place.",
-    "RCP": "*R* is the rate that a router offers, *C* the capacity, *u* the utilisation and *q* the queue. *AFCT* is "
-    "the average flow completion time, and *PS* is processor sharing, the thesis's ideal. *Sack* is the thesis's TCP. "
-    "*Other gains* are other values of alpha and beta. A *held* load is one where the arrivals of a run add up to the "
-    "load that the thesis states.",
-    "VCP": "*The equations alone* and the curve `paper` are equations 6 and 8 without the two limiters, whose numbers "
-    "are missing from the text. The other curves of VCP have the constants of *the authors' code* in ns-2.",
-    "XCP-b": "A *cell* is a network of Wi-Fi stations around one access point. *Up* is from the stations, *down* is to "
-    "them.",
-    "PCP": "*T_c* is the control interval of the router.",
+    "XCP": (
+        "*Fast hosts* have links of ten times the bottleneck's capacity. Those of the main set-up have the "
+        "bottleneck's own, as in the authors' script.",
+        "*The bound on increases* is a rule of the authors' code that the paper does not state: in an interval, a "
+        "router gives out at most what 0.6 of the buffer can hold.",
+        "Where a buffer counts packets, an ack takes a packet's place.",
+    ),
+    "RCP": (
+        "*R* is the rate that a router offers, *C* the capacity, *u* the utilisation and *q* the queue.",
+        "*AFCT* is the average flow completion time, and *PS* is processor sharing, the thesis's ideal.",
+        "*Sack* is the thesis's TCP.",
+        "*Other gains* are other values of alpha and beta.",
+        "A *held* load is one where the arrivals of a run add up to the load that the thesis states.",
+    ),
+    "VCP": (
+        "*The equations alone* and the curve `paper` are equations 6 and 8 without the two limiters, whose numbers are "
+        "missing from the text. The other curves of VCP have the constants of *the authors' code* in ns-2.",
+    ),
+    "XCP-b": (
+        "A *cell* is a network of Wi-Fi stations around one access point.",
+        "*Up* is from the stations, *down* is to them.",
+    ),
+    "PCP": ("*T_c* is the control interval of the router.",),
 }
 """Terms of the set-ups of a paper's figures."""
+MOST_LINES = 250
+"""The length from which a page is two."""
 PROVISIONAL = "provisional"
 OTHER = "Other causes"
 DIFFERENCES = "| figure | the paper says | ours | holds if |\n|---|---|---|---|"
-TABLE = "| figure | claim | expected | mean and band | verdict | seeds |\n|---|---|---|---|---|---|"
+TABLE = "| figure | claim | holds if | ours | verdict | seeds |\n|---|---|---|---|---|---|"
 
 
 def plain(text: str) -> str:
@@ -91,8 +105,14 @@ def row(figure: FigureSpec, verdict: Verdict) -> str:
     """Formats a claim as a row of `TABLE`."""
     status = verdict.status if verdict.status != "fails" else "**fails**"
     claim = f"{cell(verdict.claim.paper)} (`{verdict.claim.id}`)"
-    cells = [link(figure), claim, expected(verdict.claim), shown_values(verdict), status, seeds(verdict)]
+    cells = [link(figure), claim, expected(verdict.claim), ours(verdict), status, seeds(verdict)]
     return line(cells)
+
+
+def ours(verdict: Verdict) -> str:
+    """Formats a claim's value, after a word that says what it is."""
+    number = shown_values(verdict)
+    return number if verdict.measured is None else f"{kind(verdict.claim.expr)} {number}".strip()
 
 
 def link(figure: FigureSpec) -> str:
@@ -167,69 +187,89 @@ class Page:
                 self.caused.append((cause, several))
                 self.others = [found for found in self.others if found not in several]
 
-    def text(self) -> str:
-        """Returns the page as Markdown."""
-        return "\n\n".join(self._parts()) + "\n"
+    def texts(self) -> dict[str, str]:
+        """Returns the pages of the paper as Markdown, by file name."""
+        name = self.score.law.lower()
+        found = {f"{name}.md": joined(self._summary("", ""))}
+        if found[f"{name}.md"].count("\n") > MOST_LINES:
+            caused, others = f"{name}-differences.md", f"{name}-other-differences.md"
+            found[f"{name}.md"] = joined(self._summary(caused, others))
+            found[caused] = joined(self._beside("what differs, by cause", self._caused("##")))
+            found[others] = joined(self._beside("what else differs", self._explained("##")))
+        return found | {f"{name}-claims.md": joined(self._beside("all claims", self._claims()))}
 
-    def _parts(self) -> Iterator[str]:
+    def _summary(self, caused: str, others: str) -> Iterator[str]:
         law = self.score.law
         authors = next(paper for paper, name in PAPERS.items() if name == law)
-        yield f"# {law}"
+        yield f"# {law}'s published results"
         yield (
             f"**{self.score.held} of {len(self.score.results)} published results hold**"
-            f"{f' ({self.score.but})' if self.score.but else ''} of {authors}: {TITLES[law]}. "
+            f"{f' ({self.score.but})' if self.score.but else ''} in Flowstamp. The paper is {authors}: {TITLES[law]}. "
             f"[How claims are judged](../how-claims-are-judged.md) explains verdicts and the count. "
-            f"[The model's page](../models/{law.lower()}.md) describes the law."
+            f"[The model's page](../models/{law.lower()}.md) describes the law. "
+            f"[All claims]({law.lower()}-claims.md) have a page of their own. [Terms](#terms) are explained at the end."
         )
         yield "## Main causes of differences"
-        yield from self._main_causes()
+        yield from self._main_causes(caused, others or f"#{anchor(OTHER)}")
         yield "## Headlines"
         yield from self._headlines()
-        yield from self._different()
+        if not caused:
+            yield from self._different()
         yield "## Pictures of the headlines"
         for spec in {spec.id: spec for spec, _ in self.headlines}.values():
             yield f"**{spec.id}: {plain(spec.title)}.** {self._where(spec)}"
             # The site puts the figure's picture in the place of this link.
             yield f"[Picture of {spec.id}](../gallery/{spec.id}.md)"
+        yield from self._terms()
+
+    def _beside(self, what: str, parts: Iterable[str]) -> Iterator[str]:
+        """Returns a page that [the summary](self._summary) links to."""
+        law = self.score.law
+        yield f"# {law}: {what}"
+        yield (
+            f"This page belongs to [{law}'s published results]({law.lower()}.md), which has the main causes of "
+            "differences and the headlines. *Ours* is the mean over the seeds, with the least and the largest value of "
+            f"a seed in brackets. The word before a number says what it is: [list]({law.lower()}.md#headlines)."
+        )
+        yield from parts
+        yield from self._terms()
+
+    def _terms(self) -> Iterator[str]:
         yield "## Terms"
-        yield f"{READING}{WORDS.get(law, '')} The [glossary](../glossary.md) has more."
-        yield "## All claims"
+        yield "\n".join(f"- {term}" for term in (*TERMS, *WORDS.get(self.score.law, ())))
+        yield "The [glossary](../glossary.md) has more."
+
+    def _claims(self) -> Iterator[str]:
         for whose, head in HEADS.items():
             rows = [row(spec, one) for spec, one in self.verdicts if one.claim.whose == whose]
             if rows:
-                yield f"### {head}"
-                yield f"<details>\n<summary>{len(rows)} claims</summary>"
+                yield f"## {head}"
                 yield "\n".join([TABLE, *rows])
-                yield "</details>"
 
     @staticmethod
     def _where(spec: FigureSpec) -> str:
         where = plain(spec.paper.removeprefix(paper_of(spec)).strip(", "))
         return f"{where[0].upper()}{where[1:]}."
 
-    def _main_causes(self) -> Iterator[str]:
-        groups = [(cause.title, several) for cause, several in self.caused]
+    def _main_causes(self, page: str, others: str) -> Iterator[str]:
+        groups = [(cause.title, f"{page}#{anchor(cause.title)}", several) for cause, several in self.caused]
         if self.others:
-            groups.append((OTHER, self.others))
+            groups.append((OTHER, others, self.others))
         if not groups:
             yield "Nothing differs."
             return
         rows = []
-        for title, several in groups:
+        for title, where, several in groups:
             figures = dict.fromkeys(spec.id for spec, _ in several)
-            rows.append(line([f"[{title}](#{anchor(title)})", str(len(several)), ", ".join(figures)]))
+            rows.append(line([f"[{title}]({where})", str(len(several)), ", ".join(figures)]))
         yield "\n".join(["| cause | claims | figures |\n|---|---|---|", *rows])
 
     def _headlines(self) -> Iterator[str]:
-        yield (
-            "*Ours* is the mean over the seeds, with the least and the largest value of a seed in brackets. It can be "
-            "a ratio, a logarithm, a share of the points, or a distance from the paper's number. The figure's page has "
-            "the expression. `flowstamp figure NAME --seeds 5` repeats a row."
-        )
+        yield NOTES
         rows = []
         for spec, one in self.headlines:
             count = {"": "", PROVISIONAL: f" ({PROVISIONAL})"}.get(seeds(one), f" ({seeds(one)} seeds)")
-            told = [link(spec), cell(one.claim.paper), f"**{one.status}**{count}", shown_values(one)]
+            told = [link(spec), cell(one.claim.paper), f"**{one.status}**{count}", ours(one)]
             rows.append(line([*told, expected(one.claim)]))
         yield "\n".join(["| figure | the paper says | verdict | ours | holds if |\n|---|---|---|---|---|", *rows])
 
@@ -237,29 +277,32 @@ class Page:
         if self.caused or self.others:
             yield "## What differs"
         if self.caused:
-            yield (
-                "Each cause has a command that shows it. A figure's page explains its claims one by one, each with its "
-                "own command."
-            )
+            yield from self._caused("###")
+        if self.others:
+            yield f"### {OTHER}"
+            yield from self._explained("####")
+
+    def _caused(self, head: str) -> Iterator[str]:
+        yield (
+            "Each cause has a command that shows it. A figure's page explains its claims one by one, each with its own "
+            "command."
+        )
         for cause, several in self.caused:
-            yield f"### {cause.title}"
+            yield f"{head} {cause.title}"
             yield plain(cause.text)
             yield f"```sh\n{cause.run.strip()}\n```"
             yield "\n".join([DIFFERENCES, *map(difference, several)])
-        if self.others:
-            yield f"### {OTHER}"
-            yield from self._explained()
 
-    def _explained(self) -> Iterator[str]:
+    def _explained(self, head: str) -> Iterator[str]:
         for _, found in groupby(self.others, key=lambda one: one[0].id):
             several = list(found)
-            yield f"#### {several[0][0].id}: {plain(several[0][0].title)}"
+            yield f"{head} {several[0][0].id}: {plain(several[0][0].title)}"
             shared: dict[str, list[str]] = {}
             for _, one in several:
                 claim = f"*{plain(one.claim.paper)}* (`{one.claim.id}`)"
-                told = f"{claim}: {shown_values(one)}, expected {expected(one.claim)}"
+                told = f"{claim}: {ours(one)}, expected {expected(one.claim)}"
                 shared.setdefault(plain(one.claim.explanation or "No explanation yet."), []).append(told)
-            yield "\n".join(f"- {'; '.join(told)}.<br>{why}" for why, told in shared.items())
+            yield "\n\n".join(f"- {'; '.join(told)}.<br>{with_command(why)}" for why, told in shared.items())
 
 
 def differs(verdict: Verdict) -> bool:
@@ -270,7 +313,24 @@ def differs(verdict: Verdict) -> bool:
 def difference(found: Found) -> str:
     """Formats a differing claim as a row of `DIFFERENCES`."""
     spec, one = found
-    return line([link(spec), f"{cell(one.claim.paper)} (`{one.claim.id}`)", shown_values(one), expected(one.claim)])
+    return line([link(spec), f"{cell(one.claim.paper)} (`{one.claim.id}`)", ours(one), expected(one.claim)])
+
+
+LONG = 45
+"""The length from which a command at the end of an explanation gets lines of its own."""
+
+
+def with_command(why: str) -> str:
+    """Moves a long command at the end of an explanation into a block of its own, below a list's item."""
+    found = re.fullmatch(r"(.*?)(:?)[ (]*`((?:tools/|python3? |flowstamp |cargo )[^`]+)`\)?\.?", why)
+    if found is None or len(found[3]) < LONG:
+        return why
+    return f"{found[1].rstrip('.')}{found[2] or '.'}\n\n  ```sh\n  {found[3]}\n  ```"
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Joins the paragraphs of a page."""
+    return "\n\n".join(parts) + "\n"
 
 
 def pages() -> dict[str, str]:
@@ -278,14 +338,17 @@ def pages() -> dict[str, str]:
     files = available()
     specs, memory, known = [read(file) for file in files.values()], Memory.beside(files), causes()
     return {
-        f"{score.law.lower()}.md": Page(
+        name: text
+        for score in scores(specs, memory)
+        if score.law in TITLES
+        for name, text in Page(
             score,
             [spec for spec in specs if PAPERS.get(paper_of(spec)) == score.law],
             memory,
             known.get(score.law, []),
-        ).text()
-        for score in scores(specs, memory)
-        if score.law in TITLES
+        )
+        .texts()
+        .items()
     }
 
 

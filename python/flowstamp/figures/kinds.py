@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Says in a word or two what a claim's number is, such as `largest ratio`, so that tables of claims can be read.
+
+A claim's words rarely say what was measured: "utilisation is above 0.9 in most cases" is measured as a share of the
+points. The kind follows from the claim's expression.
+"""
+
+from __future__ import annotations
+
+import ast
+
+REDUCED = {"max": "largest", "min": "least", "mean": "mean", "median": "median", "sum": "total"}
+"""Functions that make one number of many, and the word for it."""
+RATIOS = {"bin_ratios", "max_ratios", "bin_over", "slowdown", "group_slowdown", "slowdown_of", "max_over_mean"}
+"""Functions whose values are ratios of two times."""
+KEPT = {"first", "last", "abs"}
+"""Functions whose value is of the same kind as their argument."""
+NAMED = {"log10": "logarithm", "trend": "exponent", "jain": "Jain's index", "count": "number", "std": "deviation"}
+NOTES = (
+    "*Ours* is the mean over the seeds. The least and the largest value of a seed are in brackets. The word before the "
+    "number says what it is:\n\n"
+    "- *Least*, *largest*, *mean* and *total* are over the points, links, flows or samples of the figure.\n"
+    "- A *ratio* is one curve over another, and a *difference* is one curve less another.\n"
+    "- A *distance* is a difference without its sign, from another curve or from the number in the claim. A *relative "
+    "distance* is divided by that number.\n"
+    "- A *share of points* is the part of the points at which a condition holds.\n\n"
+    "The figure's page has the exact expression. `flowstamp figure NAME --seeds 5` repeats a row."
+)
+"""The meaning of these words, for a page."""
+
+
+def kind(expr: str) -> str:
+    """Returns what the value of a claim's expression is; empty if there is no more to say than a measure's name."""
+    return _kind(ast.parse(" ".join(expr.split()), mode="eval").body)
+
+
+def _kind(node: ast.expr) -> str:
+    match node:
+        case ast.Subscript():
+            return _kind(node.value)
+        case ast.UnaryOp():
+            return _kind(node.operand)
+        case ast.BinOp():
+            return _combined(node)
+        case ast.Call(func=ast.Name(id=name)):
+            return _called(name, node.args)
+    return ""
+
+
+def _combined(node: ast.BinOp) -> str:
+    """Returns the kind of a sum, difference, product or quotient."""
+    if _constant(node.right) or _constant(node.left):
+        one = _kind(node.left if _constant(node.right) else node.right)
+        # A factor makes something else of a ratio or a difference.
+        return one if one in {"largest", "least"} or isinstance(node.op, ast.Add | ast.Sub) else ""
+    if isinstance(node.op, ast.Sub):
+        return "difference" if not isinstance(node.left, ast.BinOp) else ""
+    if not isinstance(node.op, ast.Div):
+        return _kind(node.left)
+    names = [side.func.id for side in (node.left, node.right) if _calls(side)]
+    if names == ["count", "count"]:
+        return "share of points"
+    return "relative deviation" if names == ["std", "mean"] else "ratio"
+
+
+def _called(name: str, args: list[ast.expr]) -> str:
+    inner = _distance(args[0]) if name == "abs" else _kind(args[0])
+    if name in REDUCED:
+        # "the largest of means" is still a mean to the reader: only kinds with a unit of their own are named beside it.
+        several = inner if inner not in {*REDUCED.values(), "number", "deviation", "Jain's index"} else ""
+        return f"{REDUCED[name]} {several}".strip()
+    if name in KEPT:
+        return inner
+    return "ratio" if name in RATIOS else NAMED.get(name, "")
+
+
+def _distance(node: ast.expr) -> str:
+    """Returns the kind of `abs(node)`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        quotient = isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Div)
+        return "relative distance" if quotient or "ratio" in _kind(node.left) else "distance"
+    return _kind(node)
+
+
+def _calls(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+
+
+def _constant(node: ast.expr) -> bool:
+    """Whether the value is a number that the claim states."""
+    return not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(node))
