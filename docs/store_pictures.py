@@ -78,7 +78,13 @@ def svg(pdf: Path) -> bytes:
         made = subprocess.run(["pdftocairo", "-svg", str(pdf), "-"], capture_output=True, check=True).stdout
     except FileNotFoundError:
         sys.exit("store_pictures: pdftocairo is not installed; apt-get install poppler-utils")
-    return re.sub(rb"(\d\.\d{%d})\d+" % DECIMALS, rb"\1", made)
+    return shortened(made)
+
+
+def shortened(picture: bytes) -> bytes:
+    """Cuts the digits of coordinates. A matrix keeps its digits, because its error grows with the distance."""
+    pattern = rb"matrix\([^)]*\)|(\d\.\d{%d})\d+" % DECIMALS
+    return re.sub(pattern, lambda found: found[1] or found[0], picture)
 
 
 def main(folders: list[Path]) -> int:

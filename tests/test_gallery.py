@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import lzma
+import math
 import re
 import runpy
 import tomllib
@@ -90,6 +92,30 @@ def test_pictures_are_stored_with_their_version_and_become_outdated(
     stored.index[QUICK]["values"] = "of another time"
     assert stored.outdated(QUICK, memory)
     assert "The picture is older than the values below." in "\n".join(gallery.Gallery(stored).page(QUICK))
+
+
+def test_markers_and_words_of_stored_pictures_are_where_the_lines_are(gallery: Any) -> None:
+    """Lines are scaled by a matrix, markers and words are placed: a matrix with few digits moves them apart.
+
+    pdftocairo fits the page into whole points and centres it there.
+    """
+    pictures = gallery.Gallery().pictures
+    for name in pictures.index:
+        text = lzma.decompress(pictures.file(name).read_bytes()).decode()
+        size = re.search(r'viewBox="0 0 (\S+) (\S+)"', text)
+        assert size is not None, name
+        width, height = float(size[1]), float(size[2])
+        whole = math.ceil(round(width, 6)), math.ceil(round(height, 6))
+        scale = min(width / whole[0], height / whole[1])
+        for matrix in set(re.findall(r"matrix\(([^)]*)\)", text)):
+            across, _, _, up, *_ = map(float, matrix.split(","))
+            assert (across, -up) == pytest.approx((scale, scale), abs=1e-5), f"{name}: {matrix}"
+
+
+def test_digits_of_matrices_are_kept() -> None:
+    shortened = runpy.run_path(str(ROOT / "docs/store_pictures.py"))["shortened"]
+    picture = b'<path d="M 1.2345 -6.789 L 10 0.5" transform="matrix(0.997895,0,0,-0.997895,0.0505,340.5615)"/>'
+    assert shortened(picture) == picture.replace(b"1.2345", b"1.23").replace(b"6.789", b"6.78")
 
 
 def test_printed_numbers_and_explanations_are_shown(gallery: Any) -> None:
