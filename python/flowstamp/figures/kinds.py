@@ -57,7 +57,7 @@ def _combined(node: ast.BinOp) -> str:
         return "difference" if not isinstance(node.left, ast.BinOp) else ""
     if not isinstance(node.op, ast.Div):
         return _kind(node.left)
-    names = [side.func.id for side in (node.left, node.right) if _calls(side)]
+    names = [_function(side) for side in (node.left, node.right)]
     if names == ["count", "count"]:
         return "share of points"
     return "relative deviation" if names == ["std", "mean"] else "ratio"
@@ -82,8 +82,8 @@ def _distance(node: ast.expr) -> str:
     return _kind(node)
 
 
-def _calls(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+def _function(node: ast.expr) -> str:
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
 
 
 def _constant(node: ast.expr) -> bool:
