@@ -391,7 +391,7 @@ def test_run_loads_neither_numpy_nor_matplotlib(scenario: Path) -> None:
 
 
 def test_progress_is_shown_at_a_terminal_only(scenario: Path) -> None:
-    # The bar shows at once here: how long the work takes depends on the machine. The engine reports ten times per second.
+    # The bar shows at once here: how long the work takes depends on the machine. The engine reports ten times a second.
     program = "from flowstamp import __main__, progress; progress.QUIET_S = 0; __main__.main()"
     slow = ["--set", "dumbbell.rate=1Gbps", "--set", "duration=60s", "--json"]
     ours, theirs = pty.openpty()

@@ -312,7 +312,7 @@ def test_links_go_by_their_ends() -> None:
     for key, words in [
         ('graph.links."b.c->a".rate', 'is the way back of "a->b.c"'),
         ('graph.links."a->b.c.rate', "has a quote that does not end a part"),
-        ("graph.links.a->c.rate", '"a->c" is not in the list of 1: a->b.c'),
+        ("graph.links.a->c.rate", 'there is no "a->c"; did you mean "a->b.c"?'),
     ]:
         with pytest.raises(fs.ScenarioError, match=words):
             line.set(key, "9Mbps").to_toml()

@@ -165,7 +165,7 @@ def test_compare_of_a_lab_refuses_in_a_line(capsys: pytest.CaptureFixture[str], 
         (
             LABS / "pages.toml",
             ("--protocols", "rcp,cubik"),
-            '"cubik" is not a protocol; did you mean "cubic"? there are ',
+            '"cubik" is not a protocol; did you mean "cubic"?',
         ),
         (LABS / "pages.toml", ("--protocols", "rcp,rcp"), '"rcp" appears twice'),
         (LABS / "pages.toml", ("--protocols", "rcp", "--set", "duration=5s"), "--set: is not for a lab"),

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -101,3 +103,22 @@ def test_what_was_assumed_is_one_short_line() -> None:
     )
     many = {f"{key}.value": "1s" for key in "abcde"}
     assert _assumed(many) == "a.value = 1s, b.value = 1s, c.value = 1s and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("use", "told"),
+    [
+        (lambda: fs.Scenario("x.toml"), 'write flowstamp.load("x.toml") to read a file'),  # type: ignore[arg-type]
+        (lambda: fs.Scenario("duration = 1\n"), "flowstamp.load reads a file"),  # type: ignore[arg-type]
+        (lambda: fs.load({"duration": "1s"}), "for tables write flowstamp.Scenario"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_wrong_way_to_a_scenario_is_told_the_right_one(use: Callable[[], object], told: str) -> None:
+    with pytest.raises(fs.ScenarioError, match=re.escape(told)):
+        use()
+
+
+def test_a_misspelled_file_is_told_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "five.toml").write_text("")
+    with pytest.raises(fs.ScenarioError, match=r"fiv\.toml: does not exist; did you mean .*five\.toml\?"):
+        fs.load(tmp_path / "fiv.toml")

@@ -158,7 +158,7 @@ Ten stations and 120 flows that come and go for 300 s (figure B11). Every exchan
 
 ## The command
 
-`flowstamp run examples/five.toml` takes {start["wall_s"]:.2f} s, {start["cpu_s"]:.2f} s of CPU time and
+`flowstamp run examples/five.toml` takes {start["wall_s"]:.2f} s of wall time, {start["cpu_s"]:.2f} s of CPU time and
 {start["peak_bytes"] / 1e6:.0f} MB, Python's interpreter included.
 
 ## What the engine adds to a bare loop

@@ -14,12 +14,11 @@ def spelled(name: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str], why: str = "is not there") -> str:
-    """Returns a message about an unknown name that names the nearest known one, and all of them."""
+    """Returns a message about an unknown name that has the nearest known one, or all of them if none is near."""
     names = list(known)
     near = next((name for name in names if word and name.startswith(word)), None)
     near = near or next(iter(get_close_matches(word, names, 1)), None)
-    hint = f'did you mean "{near}"? ' if near else ""
-    return f'"{word}" {why}; {hint}there are {", ".join(names) or "none"}'
+    return f'"{word}" {why}; ' + (f'did you mean "{near}"?' if near else f"there are {', '.join(names) or 'none'}")
 
 
 class Named(dict[str, Any]):

@@ -448,7 +448,8 @@ class Results:
     def __repr__(self) -> str:
         name = self.summary["name"] or "run"
         links = ", ".join(f"{link} {100 * values['utilization']:.1f}%" for link, values in self.links.items())
-        return f"<Results of {name}: {self.summary['duration_s']:g} s, {len(self.groups)} groups; {links}>"
+        groups = f"{len(self.groups)} group{'s' if len(self.groups) != 1 else ''}"
+        return f"<Results of {name}: {self.summary['duration_s']:g} s, {groups}; {links}>"
 
 
 FOLDER_FILES = ("manifest.json", "summary.json", "series.parquet", "flows.parquet", "delays.parquet")
@@ -464,6 +465,8 @@ class RunFolder:
         path = self._folder / name
         try:
             return path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            raise ResultsError(f"{path}: does not exist; name a folder that a run with --out has written") from None
         except OSError as error:
             raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter
 from pathlib import Path, PurePath
@@ -107,6 +109,14 @@ class Scenario:
     """Folder for relative paths in the scenario."""
     routers: bool = False
     """Whether links without a router law get the law that the flows need. False for scenarios from a file."""
+
+    def __post_init__(self) -> None:
+        """Raises `ScenarioError` for a file's name or text, which `load` and `loads` read."""
+        if not isinstance(self.tree, Mapping):
+            file = (
+                f'write flowstamp.load("{self.tree}") to read' if _names_a_file(self.tree) else "flowstamp.load reads"
+            )
+            raise ScenarioError(f"Scenario takes tables, not {type(self.tree).__name__}; {file} a file")
 
     @_spelled_out(keys.FlowGroup)
     def flows(self, law: Spec, count: int | None = None, **given: Unpack[keys.FlowGroup]) -> Self:
@@ -425,6 +435,10 @@ def load(path: str | Path) -> Scenario:
     Paths in the scenario are relative to the file's folder. Raises `ScenarioError` if the file cannot be read or has
     no scenario.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ScenarioError(
+            f"load takes a file's path, not {type(path).__name__}; for tables write flowstamp.Scenario(tables)"
+        )
     text = read_text(path)
     if Path(path).suffix == ".json":
         return Scenario(_of_manifest(text, str(path)), source=str(path), base_dir=str(Path(path).parent))
@@ -461,10 +475,28 @@ def read_text(path: str | Path) -> str:
         if len(data) > MOST_BYTES:
             raise ScenarioError(f"{path}: has more than {MOST_BYTES} bytes, which no scenario has; name a TOML file")
         return data.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ScenarioError(f"{path}: does not exist{_beside(Path(path))}") from None
+    except IsADirectoryError:
+        raise ScenarioError(f"{path}: is a folder; name a TOML file") from None
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise ScenarioError(f"{path}: is not UTF-8 text; a scenario is a TOML file") from None
+
+
+def _beside(path: Path) -> str:
+    """Returns a hint at the file beside `path` whose name is nearest, if there is one."""
+    try:
+        names = [file.name for file in path.parent.glob("*.toml")]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, names, 1)
+    return f"; did you mean {path.with_name(near[0])}?" if near else ""
+
+
+def _names_a_file(given: object) -> bool:
+    return isinstance(given, str | os.PathLike) and "\n" not in str(given)
 
 
 def router_of(law: str, *, blind: bool = False) -> str:

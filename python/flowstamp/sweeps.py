@@ -24,7 +24,7 @@ from flowstamp.overview import value as value_of
 from flowstamp.points import Column, Points, key
 from flowstamp.progress import watching
 from flowstamp.results import Results
-from flowstamp.scenario import Progress, Scenario, plain
+from flowstamp.scenario import Progress, Scenario, load, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -328,7 +328,7 @@ class Sweep:
 
 
 def sweep(
-    scenario: Scenario,
+    scenario: Scenario | str | Path,
     grid: Mapping[str, Sequence[Any]],
     *,
     seeds: Sequence[int] = (),
@@ -343,7 +343,7 @@ def sweep(
     """Runs a scenario at every point of a grid. Raises `ScenarioError` before the first run if an argument is invalid.
 
     Args:
-        scenario: the scenario to run.
+        scenario: the scenario to run, or the path of its file.
         grid: values for each dotted key: `{"dumbbell.rate": ["20Mbps", "80Mbps"], "flows.xcp.count": [1, 10]}`.
         seeds: runs every point once per seed; default once, with the scenario's seed.
         threads: number of parallel runs; default one per core. Dask ignores it.
@@ -368,9 +368,10 @@ def sweep(
             raise ScenarioError(f"grid: {axis}: {values!r} must be a list of at least one value")
         axes[axis] = [plain(value) for value in values]
     points = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+    loaded = scenario if isinstance(scenario, Scenario) else load(scenario)
     scenarios = []
     for point in points:
-        varied = scenario
+        varied = loaded
         for axis, value in point.items():
             varied = varied.set(axis, value)
         scenarios.append(varied)
@@ -385,7 +386,7 @@ def sweep(
         swept = _kept(points, jobs, there, executor, threads, memory, fresh=fresh, progress=progress)
         for one, result in zip(scenarios, swept.results, strict=True):
             one._warn(result)
-    _warn_of_seeds(swept, scenario.source)
+    _warn_of_seeds(swept, loaded.source)
     return swept
 
 

@@ -343,7 +343,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
         self.at += 1;
         match seed.deserialize(Tree(item)) {
             Ok(item) => Ok(Some(item)),
-            Err(e) => Err(e.at(at)),
+            Err(e) => Err(e.located(item).at(at)),
         }
     }
     fn size_hint(&self) -> Option<usize> {
@@ -371,7 +371,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         let Some((key, value)) = self.now else { return Err(Error::custom("a value without a key")) };
         match seed.deserialize(Tree(value)) {
             Ok(made) => Ok(made),
-            Err(e) => Err(e.under(key)),
+            Err(e) => Err(e.located(value).under(key)),
         }
     }
 }
@@ -397,6 +397,46 @@ mod tests {
 
     fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
         Value::Table(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+    enum Traffic {
+        Frames { fps: f64, gap: Time, sizes: Option<Box<Traffic>> },
+    }
+
+    #[test]
+    fn errors_in_tagged_tables_name_the_key() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Group {
+            up: Traffic,
+        }
+        let up = |traffic: Value| Group::deserialize(Tree(&table([("up", traffic)])));
+        let frames = |fps, gap, more: Option<(&str, Value)>| {
+            let entries = [("kind", text("frames")), ("fps", fps), ("gap", gap)].into_iter().chain(more);
+            up(Value::Table(entries.map(|(key, value)| (key.to_owned(), value)).collect()))
+        };
+        let fine = || (Value::Float(30.0), text("1ms"));
+        let inner = |fps| table([("kind", text("frames")), ("fps", fps), ("gap", text("2ms"))]);
+        for (key, message, wrong) in [
+            ("up.fps", "\"x\" must be a number", frames(text("x"), fine().1, None)),
+            ("up.gap", "30 must be a time", frames(fine().0, Value::Integer(30), None)),
+            ("up.gap", "\"30\" has no unit", frames(fine().0, text("30"), None)),
+            ("up.fpss", "unknown key `fpss`", frames(fine().0, fine().1, Some(("fpss", Value::Integer(1))))),
+            (
+                "up.sizes.fps",
+                "\"y\" must be a number",
+                frames(fine().0, fine().1, Some(("sizes", inner(text("y"))))),
+            ),
+            // The same wrong value twice: either may be meant.
+            ("up", "\"x\"", frames(text("x"), text("x"), None)),
+            ("up.kind", "there is no `frame`", up(table([("kind", text("frame"))]))),
+            ("up", "`kind` is missing", up(table([]))),
+        ] {
+            let error = wrong.expect_err(message);
+            assert!(error.to_string().contains(message), "{error}");
+            assert_eq!(error.key(), key, "{error}");
+        }
     }
 
     #[test]

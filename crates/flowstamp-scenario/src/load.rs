@@ -88,7 +88,20 @@ pub fn read(
 }
 
 fn from_tree(tree: &Value) -> Result<Scenario, ScenarioError> {
-    Ok(Scenario::deserialize(Tree(tree))?)
+    Scenario::deserialize(Tree(tree)).map_err(|error| by_name(error.into(), tree))
+}
+
+/// Replaces the number of a group of flows in an error's key by the group's name, as `--set` and later errors have it.
+fn by_name(mut error: ScenarioError, tree: &Value) -> ScenarioError {
+    let found = error.key.strip_prefix("flows[").and_then(|rest| rest.split_once(']'));
+    if let (Some((index, rest)), Some(Value::Array(groups))) = (found, tree.get("flows"))
+        && let Some(name) =
+            index.parse::<usize>().ok().and_then(|index| groups.get(index)?.get("name")?.as_str())
+        && name.chars().all(|c| c.is_alphanumeric() || "-_".contains(c))
+    {
+        error.key = format!("flows.{name}{rest}");
+    }
+    error
 }
 
 /// Returns the scenario with another value under `key`. No further file is read.
@@ -221,6 +234,21 @@ fn called(item: &Value) -> String {
     }
 }
 
+/// The message for a name that is not in a list.
+fn absent(name: &str, names: &[String]) -> String {
+    let known: Vec<&str> = names.iter().map(String::as_str).filter(|known| !known.is_empty()).collect();
+    if let Some(near) = tree::nearest(name, &known) {
+        return format!("there is no \"{name}\"; did you mean \"{near}\"?");
+    }
+    let more = known.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    match &known[..known.len().min(MOST_NAMED)] {
+        [] => format!("there is no \"{name}\"; write a number from 0"),
+        [only] => format!("there is no \"{name}\"; there is {only}"),
+        several => format!("there is no \"{name}\"; there are {}{more}", several.join(", ")),
+    }
+}
+
 /// Puts `value` at `parts` below `node`, which is called `name`. `key` is the whole path, for messages.
 fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) -> Result<(), ScenarioError> {
     let Some((first, rest)) = parts.split_first() else {
@@ -243,14 +271,11 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
                 .ok_or_else(|| {
                     let there = |(to, from): (&str, &str)| format!("{from}->{to}");
                     let there = first.strip_suffix(".reverse").map(str::to_owned).or_else(|| first.split_once("->").map(there));
-                    let known = names.iter().map(String::as_str).take(MOST_NAMED).collect::<Vec<_>>().join(", ");
-                    let more = names.len().saturating_sub(MOST_NAMED);
-                    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                     let message = match there.filter(|there| names.contains(there)) {
                         Some(there) => format!(
                             "\"{first}\" is the way back of \"{there}\" and has its values; set \"{there}\", or give two links with duplex = false"
                         ),
-                        None => format!("\"{first}\" is not in the list of {}: {known}{more}", names.len()),
+                        None => absent(first, &names),
                     };
                     ScenarioError::new(key, message)
                 })?;

@@ -228,7 +228,7 @@ fn what_is_wrong_is_named() {
             "start = [\"1s\", \"2s\", \"3s\"]\nevery = \"1s\"",
             "flows.all.start: says when each flow starts, and so does every",
         ),
-        ("start = [1, 2, 3]", "flows[0].start"),
+        ("start = [1, 2, 3]", "flows.all.start"),
     ] {
         let error = refused(&format!("{GRAPH}{group}{more}"), "");
         assert!(error.contains(words), "{more}: {error}");

@@ -74,7 +74,7 @@ fn each_mistake_gets_one_clear_line() {
         ("warmup", "3s", "shorter than duration"),
         ("packet", "0B", "1B to 65535B"),
         ("flows.long.law", "tpc", "there is no `tpc`"),
-        ("flows.long.count", "-4", "flows[0].count"),
+        ("flows.long.count", "-4", "flows.long.count"),
         ("flows.long.start", "5s", "before duration"),
         ("flows.long.rtt", "1ms", "the path alone takes"),
         ("flows.long.to", "middle", "not a node; there are left, right"),
@@ -82,7 +82,7 @@ fn each_mistake_gets_one_clear_line() {
         ("flows.long.size", "1.5B", "whole number of bytes"),
         ("flows.long.transport.initial_window", "0.5", "1 to 65536"),
         ("flows.long.transport.recovery", "counts", "there is no `counts`"),
-        ("flows.nobody.count", "3", "\"nobody\" is not in the list"),
+        ("flows.nobody.count", "3", "there is no \"nobody\""),
         ("dumbbell.router", "none", "obeys routers, but no link"),
         ("flows.long.web", "{ load = 1.2, sizes = { distribution = \"fixed\", size = \"1kB\" } }", "below 1"),
         (
@@ -212,7 +212,7 @@ fn overrides_reach_all_of_a_pattern() {
     assert_eq!(laws("flows.*2.law").expect("good"), ["xcp", "xcp", "cubic"]);
     assert_eq!(laws("flows.u*p*1*.law").expect("good"), ["xcp", "cubic", "xcp"]);
     let refused = laws("flows.down*.law").expect_err("there is none");
-    assert!(refused.contains("\"down*\" is not in the list of 3: long, up1, up2"), "{refused}");
+    assert!(refused.contains("there is no \"down*\"; there are long, up1, up2"), "{refused}");
 }
 
 /// A written scenario reads back as the same scenario.

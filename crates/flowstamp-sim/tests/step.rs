@@ -276,7 +276,7 @@ fn rates_and_routers_of_cells_are_checked_as_in_a_file() {
             "must be a rate such as \"11Mbps\"",
         ),
         ("wireless.air.stations.w0.rate", "11", "unit"),
-        ("wireless.air.stations.w2.rate", "11Mbps", "\"w2\" is not in the list of 2: w0, w1"),
+        ("wireless.air.stations.w2.rate", "11Mbps", "there is no \"w2\"; there are w0, w1"),
         ("wireless.air.stations.w0.error_rate", "0.1", "a station's data rate"),
         ("wireless.air.told", "5Mbps", "cannot change in mid-run"),
         ("wireless.air.router.q_max", "0B", "q_max"),

@@ -61,6 +61,7 @@ def _app(wanted: Iterable[str]) -> typer.Typer:
             "Explicit-feedback congestion control: routers stamp feedback into packets, and senders obey it. "
             "Simulate it, compare it, reproduce the papers' figures, and run it on Linux."
         ),
+        epilog="Start with flowstamp demo, and then flowstamp examples mine.",
         add_completion=True,
         rich_markup_mode=None,  # plain help and one-line errors, no boxes
         pretty_exceptions_enable=False,
@@ -99,14 +100,15 @@ def run_command(arguments: Sequence[str]) -> int:
         told = getattr(error, "format_message", None)
         if told is None:
             raise
-        return _fail(_usage(one_line(told())))
+        where = getattr(getattr(error, "ctx", None), "command_path", "flowstamp")
+        return _fail(_usage(one_line(told()), where))
     if code == EXIT_INTERRUPTED:
         return _interrupted()  # typer turns KeyboardInterrupt into this code
     return int(code or 0)
 
 
-def _usage(message: str) -> str:
-    return f"{message.rstrip('.')}; see flowstamp --help" if message else "see flowstamp --help"
+def _usage(message: str, command: str) -> str:
+    return f"{message.rstrip('.')}; see {command} --help" if message else f"see {command} --help"
 
 
 def _fail(message: str) -> int:

@@ -10,7 +10,7 @@ AS_IT_IS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opti
 
 
 def quic(context: typer.Context) -> None:
-    """Send files by HTTP/3 under any law, without root. See flowstamp quic --help."""
+    """Send files by HTTP/3 under the simulator's laws, without root. See flowstamp quic --help."""
     from flowstamp import quic as of_quic
 
     of_quic.call(context.args)

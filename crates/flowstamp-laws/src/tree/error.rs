@@ -1,11 +1,15 @@
 //! The error of a tree that does not fit its type, in the words of the person who writes the file, without names of
 //! Rust types.
 
+use super::{Table, Tree, Value};
 use serde::de::{self, Expected, Unexpected};
 use std::fmt;
 
 /// Beginning of the message for an unknown name, which another build may know.
 const NONE: &str = if cfg!(feature = "full") { "there is no " } else { "this build has no " };
+
+/// Beginning of the message for an unknown key.
+const UNKNOWN_KEY: &str = "unknown key ";
 
 /// Stands before and after the path in the alternate form of an error. No message begins with it.
 const MARK: char = '\0';
@@ -40,6 +44,21 @@ impl Error {
     #[inline(never)]
     pub(super) fn at(mut self, index: usize) -> Self {
         self.0.path.push(format!("[{index}]"));
+        self
+    }
+
+    /// Adds the key in the table `value` that the message is about, if the path is lost: serde buffers the table of a tagged enum,
+    /// such as an application, and forgets under which key a value was. The path stays if several keys may be meant.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn located(mut self, value: &Value) -> Self {
+        if let (Value::Table(table), true) = (value, self.0.path.is_empty()) {
+            let mut paths = Vec::new();
+            about(table, "", &self.0.message, &mut paths);
+            if let [_] = paths[..] {
+                self.0.path = paths;
+            }
+        }
         self
     }
 
@@ -97,11 +116,33 @@ impl de::Error for Error {
     }
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
-        Self::new(unknown("unknown key ", name, known))
+        Self::new(unknown(UNKNOWN_KEY, name, known))
     }
 
     fn missing_field(key: &'static str) -> Self {
         Self::new(format!("`{key}` is missing"))
+    }
+}
+
+/// Collects the paths of the keys that a message may be about: it begins with an unknown key, or with a wrong value.
+fn about(table: &Table, path: &str, message: &str, paths: &mut Vec<String>) {
+    let unknown = message.strip_prefix(UNKNOWN_KEY).and_then(|rest| rest.strip_prefix('`')?.split_once('`'));
+    for (key, value) in &table.0 {
+        let path = format!("{path}.{key}");
+        match value {
+            Value::Table(inner) => about(inner, &path, message, paths),
+            Value::Array(_) => {}
+            _ if unknown.is_some() => {}
+            _ => {
+                let rest = message.strip_prefix(&shown(Tree(value).unexpected()));
+                if rest.is_some_and(|rest| rest.starts_with(' ')) {
+                    paths.push(path.clone());
+                }
+            }
+        }
+        if unknown.is_some_and(|(name, _)| name == key) {
+            paths.push(path);
+        }
     }
 }
 
@@ -140,13 +181,13 @@ fn right(expected: &dyn Expected) -> String {
     plain.to_owned()
 }
 
-/// The message for an unknown name. The known name that is nearest to it comes first.
+/// The message for an unknown name. It has the known name that is nearest, or all known names if none is near.
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
-    let near = nearest(name, known).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-    match known {
-        [] => format!("{what}`{name}`"),
-        [only] => format!("{what}`{name}`; {near}there is `{only}`"),
-        _ => format!("{what}`{name}`; {near}there are `{}`", known.join("`, `")),
+    match (nearest(name, known), known) {
+        (Some(near), _) => format!("{what}`{name}`; did you mean `{near}`?"),
+        (None, []) => format!("{what}`{name}`"),
+        (None, [only]) => format!("{what}`{name}`; there is `{only}`"),
+        (None, _) => format!("{what}`{name}`; there are `{}`", known.join("`, `")),
     }
 }
 
@@ -181,7 +222,7 @@ mod tests {
             (Error::invalid_length(1, &"a tuple of size 2").to_string(), "a list of 1 must be a list of 2"),
             (
                 Error::unknown_variant("xcpp", &["xcp", "rcp"]).to_string(),
-                "there is no `xcpp`; did you mean `xcp`? there are `xcp`, `rcp`",
+                "there is no `xcpp`; did you mean `xcp`?",
             ),
             (
                 Error::unknown_variant("moon", &["bpf", "path"]).to_string(),
@@ -189,7 +230,7 @@ mod tests {
             ),
             (
                 Error::unknown_field("cuont", &["count", "rate"]).to_string(),
-                "unknown key `cuont`; did you mean `count`? there are `count`, `rate`",
+                "unknown key `cuont`; did you mean `count`?",
             ),
             (Error::unknown_field("x", &["price"]).to_string(), "unknown key `x`; there is `price`"),
             (Error::unknown_field("x", &[]).to_string(), "unknown key `x`"),
