@@ -502,16 +502,18 @@ def test_a_page_has_the_verdicts_own_status() -> None:
     figure = load("X16")
     claim = replace(figure.claims[0], expected=">= 1", tolerance="0", explanation="a test")
     rows: list[tuple[tuple[float | None, ...], Untold | None, str]] = [
-        ((2.0, 1.5), None, "| ratio 1.75 (1.5 to 2) | holds | 2 of 2 |"),
-        ((0.5, 0.25), None, "| ratio 0.375 (0.25 to 0.5) | differs | 0 of 2 |"),
-        ((2.0, 2.0, 2.0, 2.0, 0.5), None, "| ratio 1.7 (0.5 to 2) | holds on average | 4 of 5 |"),
+        ((2.0, 1.5), None, "| ratio 1.75 (1.5 to 2) | **holds** | 2 of 2 |"),
+        ((0.5, 0.25), None, "| ratio 0.375 (0.25 to 0.5) | **differs** | 0 of 2 |"),
+        ((2.0, 2.0, 2.0, 2.0, 0.5), None, "| ratio 1.7 (0.5 to 2) | **holds on average** | 4 of 5 |"),
         ((0.5, None), None, "| not measured | **fails** | 0 of 2 |"),
-        ((1.0,), None, "| ratio 1 | holds |  |"),
+        ((1.0,), None, "| ratio 1 | **holds** |  |"),
         ((), "invalid", "| not measured | invalid |  |"),
     ]
     for values, untold, shown in rows:
         assert report.row(figure, Verdict(claim, values, untold=untold)).endswith(shown)
-    assert report.row(figure, Verdict(claim, (2.0,), provisional=True)).endswith("| ratio 2 | holds | provisional |")
+    assert report.row(figure, Verdict(claim, (2.0,), provisional=True)).endswith(
+        "| ratio 2 | **holds** | provisional |"
+    )
 
 
 def test_a_groups_goodput_is_told_as_a_share_of_the_fair_one() -> None:

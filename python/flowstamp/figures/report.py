@@ -103,7 +103,7 @@ def seeds(verdict: Verdict) -> str:
 
 def row(figure: FigureSpec, verdict: Verdict) -> str:
     """Formats a claim as a row of `TABLE`."""
-    status = verdict.status if verdict.status != "fails" else "**fails**"
+    status = verdict.status if verdict.untold else f"**{verdict.status}**"
     claim = f"{cell(verdict.claim.paper)} (`{verdict.claim.id}`)"
     cells = [link(figure), claim, expected(verdict.claim), ours(verdict), status, seeds(verdict)]
     return line(cells)
