@@ -210,7 +210,7 @@ def test_series_are_arrays(results: fs.Results) -> None:
 def test_a_series_that_is_not_there_names_those_that_are(results: fs.Results) -> None:
     for wanted, hint in [
         (("link", "bottleneck", "load"), "queue_bytes"),
-        (("link", "bottlneck", "utilization"), 'did you mean "bottleneck"'),
+        (("link", "bottlneck", "utilization"), "bottleneck.reverse"),
         (("links", "bottleneck", "utilization"), "link, group"),
     ]:
         with pytest.raises(fs.ResultsError, match=hint):

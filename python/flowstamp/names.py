@@ -13,12 +13,19 @@ def spelled(name: str) -> str:
     return name.replace("utilisation", "utilization")
 
 
+MOST_NAMED = 8
+"""How many names a message lists beside the nearest one."""
+
+
 def nearest(word: str, known: Iterable[str], why: str = "is not there") -> str:
-    """Returns a message about an unknown name that has the nearest known one, or all of them if none is near."""
+    """Returns a message about an unknown name. It has the nearest known name, and all names unless they are many."""
     names = list(known)
     near = next((name for name in names if word and name.startswith(word)), None)
     near = near or next(iter(get_close_matches(word, names, 1)), None)
-    return f'"{word}" {why}; ' + (f'did you mean "{near}"?' if near else f"there are {', '.join(names) or 'none'}")
+    hint = [f'did you mean "{near}"?'] if near else []
+    if not near or len(names) <= MOST_NAMED:
+        hint.append(f"there are {', '.join(names) or 'none'}")
+    return f'"{word}" {why}; {" ".join(hint)}'
 
 
 class Named(dict[str, Any]):
