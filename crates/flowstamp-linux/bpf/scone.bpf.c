@@ -264,10 +264,11 @@ FS_INLINE __u32 min32(__u32 a, __u32 b)
 /* Looks for SCONE packets at the head of each datagram of the frame. */
 static __noinline void look(struct __sk_buff *skb, struct fs_scone_seen *seen)
 {
-	__u32 at = seen->at;
+	__u32 at;
 
 	if (!seen)
 		return;
+	at = seen->at;
 	for (__u32 i = 0; i < FS_UDP_SEGMENTS && at < seen->end; i++) {
 		int signal = signal_at(skb, at, min32(at + seen->each, seen->end));
 

@@ -29,9 +29,10 @@ pub struct Law {
     pub name: &'static str,
     /// `enum fs_law` of bpf/option.h.
     pub number: u32,
-    /// The header of its packets as the registry's laws read it, and the option as hosts write it.
+    /// The header of its packets as the registry's laws read it, and the option as hosts write it. Packets of ABC have
+    /// no option, only a mark in their ECN bits.
     pub header: Header,
-    pub option: option::Protocol,
+    pub option: Option<option::Protocol>,
     /// The law observes only the link's queue: it takes no rate, and needs a queue whose backlog is visible.
     pub blind: bool,
     /// Parameters whose default in the kernel differs from the registry's.
@@ -98,16 +99,17 @@ impl LinkProperties {
 }
 
 impl Law {
-    /// Whether its packets carry an option. Those of ABC have only a mark in their ECN bits.
+    /// Whether its packets carry an option.
     pub fn has_option(&self) -> bool {
-        self.header != Header::Abc
+        self.option.is_some()
     }
 
     /// The option of a packet whose stamp is `value`, from a flow with an RTT of 20 ms and 20 packets in
-    /// flight.
+    /// flight; empty for a law without one.
     pub fn stamped(&self, value: u32) -> Vec<u8> {
+        let Some(protocol) = self.option else { return Vec::new() };
         let stamp = option::Stamp { value, rtt: option::MicrosFloat::from_micros(20_000), last: 20 };
-        option::StampOption { protocol: self.option, echo: 100, stamp: Some(stamp) }.to_vec()
+        option::StampOption { protocol, echo: 100, stamp: Some(stamp) }.to_vec()
     }
 
     /// The name of its congestion control in the kernel, which allows no hyphens, on a host called `host`.

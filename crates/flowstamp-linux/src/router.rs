@@ -88,7 +88,7 @@ fn laws(json: bool) -> anyhow::Result<ExitCode> {
     }
     let hexadecimal = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let laws = ROUTERS.map(|law| {
-        let option = if law.has_option() { hexadecimal(law.stamped(law.most)) } else { String::new() };
+        let option = hexadecimal(law.stamped(law.most));
         serde_json::json!({"name": law.name, "option": option, "takes_rate": !law.blind})
     });
     println!("{}", serde_json::to_string_pretty(&laws)?);

@@ -115,6 +115,15 @@ pub fn accelerates(target: f64, dequeue: f64) -> f64 {
     }
 }
 
+/// `cr` in bytes/s after `carried` bytes left in `elapsed` seconds, above 0 (deviation 2). `mean_age` is half of `T` in seconds,
+/// and `dequeue` is the rate before.
+#[inline]
+#[must_use]
+pub fn dequeue_rate(dequeue: f64, carried: f64, elapsed: f64, mean_age: f64) -> f64 {
+    let weight = (elapsed / mean_age).min(1.0);
+    dequeue + weight * (carried / elapsed - dequeue)
+}
+
 /// State of the law on one link. Rates are in bytes/s, times in seconds.
 #[derive(Clone, Debug)]
 pub struct Router {
@@ -176,8 +185,7 @@ impl Router {
     fn measure(&mut self, link: LinkView, size: f64) {
         let elapsed = link.now.saturating_sub(self.last).as_secs_f64();
         if elapsed > 0.0 {
-            let weight = (elapsed / self.mean_age).min(1.0);
-            self.dequeue += weight * (self.carried / elapsed - self.dequeue);
+            self.dequeue = dequeue_rate(self.dequeue, self.carried, elapsed, self.mean_age);
             if self.variant == Variant::Emulation && self.emptied {
                 let idle = (self.capacity * elapsed - self.carried).max(0.0) / self.packet;
                 self.tokens = (self.tokens + IDLE_TOKENS * idle).min(self.token_limit); // deviation 6

@@ -1,7 +1,7 @@
 //! ABC in the kernel: `fs_abc_*` of bpf/abc.h. Its packets have no option: ECT(1) marks an accelerate. Hosts here do not
 //! know the law; senders are those of ABC's authors, or others that count marks.
 
-use super::fixed::{bps, ns, q16};
+use super::fixed::{PACKET_BYTES, bps, ns, q16};
 use super::parameters::{between, lacks};
 use super::{Law, LinkProperties, Variable, vcp};
 use crate::bpf::router::types;
@@ -16,6 +16,7 @@ pub static LAW: Law = Law {
     // FS_ABC of bpf/router.bpf.c.
     number: 5,
     header: registry::Header::Abc,
+    option: None,
     // eta: a shaper's rate and a law's estimate never match exactly.
     defaults: &[("eta", "0.95")],
     options: &[("eta", "eta")],
@@ -46,11 +47,9 @@ pub static LAW: Law = Law {
 /// The range of times for which bpf/abc.h is valid.
 const TIMES: [Time; 2] = [Time::from_micros(1), Time::from_secs(20)];
 /// The longest RTT for which the default of delta, 1.33 times as long, is within this range.
-const LONGEST_RTT: Time = Time::from_secs(15);
+pub(super) const LONGEST_RTT: Time = Time::from_secs(15);
 /// Defaults of `rate_window` in an RTT.
-const WINDOWS: u64 = 5;
-/// Size of a full Ethernet frame.
-const PACKET_BYTES: u32 = 1514;
+pub(super) const WINDOWS: u64 = 5;
 /// Intervals in the time over which the rate is measured.
 const INTERVALS: u64 = 10;
 /// The range of token buckets: those that the registry allows, and that 16 fraction bits can count.

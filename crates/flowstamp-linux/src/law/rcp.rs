@@ -14,7 +14,7 @@ pub static LAW: Law = Law {
     name: "rcp",
     number: 1,
     header: registry::Header::Rcp,
-    option: option::Protocol::Rcp,
+    option: Some(option::Protocol::Rcp),
     blind: false,
     // eta: a shaper's rate and a law's estimate never match exactly. max_rtt_factor: caps the RTTs that other
     // hosts' packets can claim, to limit their harm.

@@ -111,6 +111,18 @@ fn every_parameter_of_the_registry_reaches_the_kernel_or_is_refused_by_name() {
     }
 }
 
+/// The kernel's bounds of ABC's RTT follow from shares of the RTT that the registry has.
+#[test]
+fn abcs_bounds_follow_from_the_registrys_defaults() {
+    let of = |rtt| flowstamp_laws::abc::router::Params { rtt: Some(rtt), ..Default::default() };
+    let rtt = Time::from_secs(1);
+    assert_eq!(of(rtt).rate_window() * abc::WINDOWS, rtt);
+    let longest = Time::from_secs(20);
+    assert!(of(abc::LONGEST_RTT).delta() <= longest && of(abc::LONGEST_RTT + rtt).delta() > longest);
+    let refused = refusal(ROUTERS[4], &["rtt=16s"]);
+    assert!(refused.contains("abc parameter `rtt` = 16s"), "{refused}");
+}
+
 #[test]
 fn what_the_kernels_laws_lack_is_refused_in_words() {
     let [rcp, xcp, vcp, xcp_b, abc] = ROUTERS;

@@ -15,7 +15,7 @@ pub static LAW: Law = Law {
     name: "vcp",
     number: 3,
     header: registry::Header::Vcp,
-    option: option::Protocol::Vcp,
+    option: Some(option::Protocol::Vcp),
     blind: false,
     // gamma: a shaper's rate and a law's estimate never match exactly. t_rho: the paths are unknown, so this
     // is the paper's value for the Internet.

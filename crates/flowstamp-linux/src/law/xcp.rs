@@ -16,7 +16,7 @@ pub static LAW: Law = Law {
     name: "xcp",
     number: 2,
     header: registry::Header::XcpDraft,
-    option: option::Protocol::Xcp,
+    option: Some(option::Protocol::Xcp),
     blind: false,
     // Values of the authors' ns-2 model and the Internet-Draft, because a timer cannot follow shorter
     // intervals.

@@ -1,7 +1,7 @@
 //! XCP-b in the kernel: `fs_xcp_b_decide` of bpf/xcpb.h, and XCP's functions of bpf/laws.h. Hosts do not know
 //! XCP-b: its packets are XCP's.
 
-use super::fixed::{ns, q16, q32, us};
+use super::fixed::{PACKET_BYTES, ns, q16, q32, us};
 use super::parameters::{between, cannot};
 use super::xcp::{
     self, AGGREGATE, AVG_RTT, INPUT_RATE, MAX_WEIGHT, PERSISTENT_QUEUE, Times, max_weight_q16, times,
@@ -49,10 +49,6 @@ pub static LAW: Law = Law {
 const QUEUE: [Bytes; 2] = [Bytes::new(1), Bytes::new(u32::MAX as u64)];
 /// The range of kappa in packets: a smaller queue shows no change, and no queue is longer.
 const PACKETS: [f64; 2] = [0.01, 1e6];
-/// Size of a full Ethernet frame: the packet size before the first arrival, and the unit of limits in
-/// packets.
-const PACKET_BYTES: u32 = 1514;
-
 fn translate(
     spec: &RouterSpec,
     link: &LinkProperties,
@@ -112,7 +108,7 @@ fn translate(
     Ok(())
 }
 
-/// The state of a link at the start, which is idle (blind.rs, deviation 3).
+/// The state of a link at the start, which is idle (blind.rs, deviation 3): packets have full size before the first arrival.
 fn idle(empty: u64) -> types::fs_xcp_b {
     types::fs_xcp_b {
         each_q16: 1 << 16,
@@ -135,7 +131,7 @@ fn in_packets(kappa: QueueLength) -> Result<(bool, f64), Refusal> {
     }
 }
 
-/// Qmax in bytes: the parameter, or else the limit of the queue.
+/// Qmax in bytes: the parameter, or else the limit of the queue, which may be in packets of full size.
 fn most_queue(q_max: Option<Bytes>, limit: Option<Limit>) -> Result<f64, Refusal> {
     match (q_max, limit) {
         (Some(bytes), _) => Ok(between(&LAW, "q_max", bytes, QUEUE)?.as_f64()),

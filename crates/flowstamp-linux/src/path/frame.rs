@@ -101,7 +101,7 @@ pub struct Stamped {
 /// The stamp of `law` if the segment carries its long form.
 pub fn stamp(frame: &[u8], segment: &Segment, law: &Law) -> Option<Stamped> {
     let options = segment.tcp + 20;
-    let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law.option)?;
+    let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law.option?)?;
     Some(Stamped { at: options + at, checksum: segment.tcp + 16, stamp: (law.read)(&found.stamp?) })
 }
 
@@ -122,7 +122,7 @@ pub struct Echo {
 /// The echo of `law` if the segment carries its option.
 pub fn echo(frame: &[u8], segment: &Segment, law: &Law) -> Option<Echo> {
     let options = segment.tcp + 20;
-    let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law.option)?;
+    let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law.option?)?;
     Some(Echo { at: options + at, checksum: segment.tcp + 16, value: found.echo })
 }
 

@@ -65,8 +65,9 @@ impl Liars {
         let Some(heard) = self.flows.get_mut(number).filter(|heard| heard.hears != Hears::All) else {
             return;
         };
+        let Some(protocol) = self.law.option else { return };
         let Some(mut echo) = frame::echo(bytes, segment, self.law) else { return };
-        echo.value = heard.pass(self.law.option, echo.value);
+        echo.value = heard.pass(protocol, echo.value);
         frame::write_echo(bytes, &echo);
     }
 }

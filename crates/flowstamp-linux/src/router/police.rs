@@ -189,6 +189,7 @@ fn wanted(
             format!("police: {} tells no flow a rate that could be tested; it knows rcp and xcp", law.name);
         return Err(Refusal(text).into());
     }
+    let option = law.option.context("a law whose flows can be tested has an option")?;
     if law.blind && arguments.least.is_none() {
         let text = format!(
             "police: {} does not know the link's rate; set the rate of a heavy flow with --least",
@@ -203,7 +204,7 @@ fn wanted(
         Refusal(format!("--{option} {text}"))
     })?;
     Ok(types::fs_police_config {
-        exid: u16::from_be_bytes(law.option.identifier()).into(),
+        exid: u16::from_be_bytes(option.identifier()).into(),
         link_bytes: router.link_bytes,
         class: u64::from(arguments.class.unwrap_or(0)),
         params: types::fs_police_params {
