@@ -60,30 +60,41 @@ enum fs_seek { FS_ABSENT, FS_THERE, FS_NOT_LINEAR };
 	if (!(pointer)) \
 		return (at) + (bytes) <= skb->len ? FS_NOT_LINEAR : FS_ABSENT
 
+/* Finds the network header, behind up to two VLAN tags, and its EtherType. */
+FS_INLINE enum fs_seek fs_seek_network(struct __sk_buff *skb, __u32 link_bytes, __u32 *at, __u16 *type)
+{
+	*at = link_bytes;
+	*type = skb->protocol;
+	if (link_bytes > 0) {
+		__u16 *field = FS_AT(12, 2);
+
+		FS_NEED(field, 12, 2);
+		*type = *field;
+		for (int i = 0; i < 2; i++) {
+			if (*type != FS_ETH_VLAN && *type != FS_ETH_QINQ)
+				break;
+			field = FS_AT(*at + 2, 2);
+			FS_NEED(field, *at + 2, 2);
+			*type = *field;
+			*at += 4;
+		}
+	}
+	return FS_THERE;
+}
+
 /*
  * Finds the IPv4 or IPv6 header and, behind it, the header of TCP or of the protocol `shim`. `*end` is where the packet
  * ends.
  */
 FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, __u8 shim, struct fs_found *found, __u32 *end)
 {
-	__u32 at = link_bytes;
-	__u16 type = skb->protocol;
+	__u32 at;
+	__u16 type;
 	__u8 next;
+	enum fs_seek seek = fs_seek_network(skb, link_bytes, &at, &type);
 
-	if (link_bytes > 0) {
-		__u16 *field = FS_AT(12, 2);
-
-		FS_NEED(field, 12, 2);
-		type = *field;
-		for (int i = 0; i < 2; i++) {
-			if (type != FS_ETH_VLAN && type != FS_ETH_QINQ)
-				break;
-			field = FS_AT(at + 2, 2);
-			FS_NEED(field, at + 2, 2);
-			type = *field;
-			at += 4;
-		}
-	}
+	if (seek != FS_THERE)
+		return seek;
 	found->network = at;
 	if (type == FS_ETH_IPV4) {
 		__u8 *ip = FS_AT(at, 20);
@@ -246,29 +257,29 @@ FS_INLINE void fs_write_stamp(struct __sk_buff *skb, const struct fs_found *foun
 	fs_write_word(skb, found, FS_AT_STAMP, was, stamp);
 }
 
-/* Finds the IPv4 or IPv6 header, behind up to two VLAN tags. */
+/* Finds the IPv4 or IPv6 header. Makes more of the frame linear if necessary. */
 FS_INLINE bool fs_find_ip(struct __sk_buff *skb, __u32 link_bytes, struct fs_found *found)
 {
-	__u32 at = link_bytes;
-	__u16 type = skb->protocol;
-	__u8 first;
+	for (int attempt = 0; attempt < 2; attempt++) {
+		__u32 at, length = skb->len;
+		__u16 type;
+		enum fs_seek seek = fs_seek_network(skb, link_bytes, &at, &type);
 
-	if (link_bytes > 0) {
-		if (bpf_skb_load_bytes(skb, 12, &type, sizeof(type)))
-			return false;
-		for (int i = 0; i < 2; i++) {
-			if (type != FS_ETH_VLAN && type != FS_ETH_QINQ)
-				break;
-			if (bpf_skb_load_bytes(skb, at + 2, &type, sizeof(type)))
-				return false;
-			at += 4;
+		if (seek == FS_THERE) {
+			__u8 *first = FS_AT(at, 1);
+
+			if (first) {
+				found->network = at;
+				found->version = *first >> 4;
+				return (type == FS_ETH_IPV4 && found->version == 4) || (type == FS_ETH_IPV6 && found->version == 6);
+			}
+			if (at + 1 <= length)
+				seek = FS_NOT_LINEAR;
 		}
+		if (seek != FS_NOT_LINEAR || bpf_skb_pull_data(skb, length < FS_HEADERS_MAX ? length : FS_HEADERS_MAX))
+			return false;
 	}
-	if (bpf_skb_load_bytes(skb, at, &first, sizeof(first)))
-		return false;
-	found->network = at;
-	found->version = first >> 4;
-	return (type == FS_ETH_IPV4 && found->version == 4) || (type == FS_ETH_IPV6 && found->version == 6);
+	return false;
 }
 
 /* ECN bits of a packet whose headers have been found. */

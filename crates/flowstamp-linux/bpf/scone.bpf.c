@@ -4,7 +4,8 @@
  * and monitors whether their flows follow it. scone.h has the deviations.
  *
  * Advice is the lowest of the interface's rate, the rate of the longest matching prefix of the destination, and the mean of
- * RCP's rate over the last 67 s. A timer samples that rate from the state of the interface's router, once RCP knows an RTT.
+ * RCP's rate over the last 67 s, but at least a rate that the user may set. A timer samples RCP's rate from the state of the
+ * interface's router, once RCP knows an RTT.
  *
  * A flow is an address tuple from which a SCONE packet has come. The table keeps a hash of its addresses and ports under a
  * random key, never the addresses. Each bucket has two places. A flow that finds no free place gets no advice, because the
@@ -45,6 +46,9 @@ struct fs_scone_config {
 	__u32 enforce;
 	/* Datagrams of a flow that may be changed at once: FS_SCONE_FIRST, except in tests. */
 	__u32 first;
+	/* The law's lowest advice: greedy flows can drive its rate to nothing. */
+	__u32 least;
+	__u32 reserved;
 };
 
 const volatile struct fs_scone_config config = {};
@@ -259,6 +263,11 @@ FS_INLINE bool is_list(struct __sk_buff *skb)
 FS_INLINE __u32 min32(__u32 a, __u32 b)
 {
 	return a < b ? a : b;
+}
+
+FS_INLINE __u32 max32(__u32 a, __u32 b)
+{
+	return a > b ? a : b;
 }
 
 /* Looks for SCONE packets at the head of each datagram of the frame. */
@@ -495,7 +504,7 @@ FS_INLINE void sample(struct fs_scone_state *law)
 		return;
 	/* bytes/ms */
 	law->law_rate = fs_scone_mean_of(&law->mean, *(volatile __u32 *)(link + config.offer_at) * 8000ULL);
-	law->law_signal = fs_scone_at_most(law->law_rate);
+	law->law_signal = max32(fs_scone_at_most(law->law_rate), config.least);
 }
 
 static int on_timer(void *map, int *key, struct fs_scone_state *law)

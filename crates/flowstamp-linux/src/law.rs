@@ -23,6 +23,9 @@ use flowstamp_laws::registry::{Header, RouterSpec};
 use flowstamp_laws::{Rate, Stamp, Time};
 use flowstamp_wire::option;
 
+/// Size of a full Ethernet frame without its checksum.
+pub const PACKET_BYTES: u32 = 1514;
+
 /// A law as the kernel implements it.
 pub struct Law {
     /// The registry's name.

@@ -175,6 +175,43 @@ fn datagrams_of_segmentation_offload_and_ipv6() {
     assert_eq!((&scone["lowered_packets"], &scone["flows"]), (&6.into(), &2.into()), "{scone}");
 }
 
+/// Greedy flows drive RCP's rate to nothing. Here its initial rate is 16 kb/s, and stays small without packets.
+#[test]
+fn rcps_advice_has_a_least() {
+    let Some(net) = Net::new("sl") else { return };
+    let receiver = socket_in(&format!("{}-peer", net.name), "10.79.0.2:4433");
+    let on = format!("attach out.1 --netns {}", net.name);
+    let rcp = format!(
+        "{on} --law rcp --rate 20Mbps --set initial_rate=0.001 --set initial_rtt=19s --set max_interval=19s --scone"
+    );
+    let is_told = || net.status()[0]["scone"]["law_advice_bps"].as_u64().is_some();
+    net.ok(&rcp);
+    assert!(eventually(is_told));
+    assert_eq!(advice(&net, &receiver), at_most(235_000));
+    let scone = &net.status()[0]["scone"];
+    assert_eq!((&scone["law_least_bps"], &scone["law_advice_bps"]), (&223_872.into(), &223_872.into()));
+    let line = net.ok("status");
+    assert!(
+        line.contains("advice 0.224 Mb/s from the law (the least, because the law's mean is 0.0"),
+        "{line}"
+    );
+    // The least is the law's: a policy may be lower.
+    net.ok(&format!("{rcp} --scone-least 1Mbps --scone-rate 500kbps"));
+    assert!(eventually(is_told));
+    assert_eq!(net.status()[0]["scone"]["law_advice_bps"], 1_000_000);
+    assert_eq!(advice(&net, &receiver), at_most(500_000));
+    net.refused(
+        &format!("{rcp} --scone-least 30Mbps"),
+        "--scone-least: 30Mbps is more than --rate; use at most 20Mbps",
+    );
+    net.refused(&format!("{rcp} --scone-least 50kbps"), "use at least 100kbps");
+    net.refused(
+        &format!("{on} --scone --scone-rate 5Mbps --scone-least 1Mbps"),
+        "only RCP's advice has a least",
+    );
+    net.refused(&format!("{on} --scone-least 1Mbps"), "--scone");
+}
+
 #[test]
 fn options_need_each_other() {
     let Some(net) = Net::new("se") else { return };

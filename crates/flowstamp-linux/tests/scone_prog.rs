@@ -423,6 +423,26 @@ fn the_lowest_advice_counts() {
     assert_eq!((counts.packets, counts.lowered, counts.flows), (9, 9, 7));
 }
 
+/// RCP's rate as the router's state has it, in bytes/ms behind a known RTT, and the advice that follows: at least 1 Mb/s.
+#[test]
+fn the_laws_advice_has_a_least() {
+    if skipped() {
+        return;
+    }
+    for (offer, expected) in [(1000_u64, 38), (125, 20), (3, 20), (0, 20)] {
+        let mut object = MaybeUninit::uninit();
+        let skeleton = load(&mut object, UNKNOWN, |config| {
+            (config.rtt_at, config.offer_at, config.least) = (0, 8, 20);
+        });
+        let router = [1_u64.to_ne_bytes(), offer.to_ne_bytes()].concat();
+        skeleton.maps.link_state.update(&[0; 4], &router, MapFlags::ANY).expect("an array");
+        let input = ProgramInput { data_in: Some(&[0; 64]), ..ProgramInput::default() };
+        assert_eq!(skeleton.progs.fs_start.test_run(input).expect("it runs").return_value, 0);
+        let state = skeleton.maps.state.lookup(&[0; 4], MapFlags::ANY).expect("an array").expect("an entry");
+        assert_eq!(value_of::<types::fs_scone_state>(&state).law_signal, expected, "{offer} bytes/ms");
+    }
+}
+
 /// The draft allows a few changes of a flow's datagrams in a period: four, one each 14 s, and four more for lower advice.
 #[test]
 fn a_flow_is_changed_a_few_times_in_a_period() {

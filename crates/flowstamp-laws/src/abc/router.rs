@@ -16,12 +16,12 @@
 //! Stable for `delta > 2/3 RTT` (theorem 3.1). Valid for 1 kb/s to 400 Gb/s and RTTs from 1 us to 20 s.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. The evaluation has constants for an RTT of 100 ms: delta 133 ms and `d_t` 50 ms, and the authors' emulation
-//!    measures rates over 20 ms / the defaults are these shares of the flows' mean RTT / they then suit any path.
-//! 2. The rate `cr` is that of the last `T` / it is a mean with weights that decay within `T / 2` / the mean age is the same,
-//!    and a window would need an entry for each packet.
-//! 3. Nothing on other traffic in the same queue / it counts in `cr` when it arrives / the law sees departures of its
-//!    own packets only, and the link carries both.
+//! 1. Times are for an RTT of 100 ms / the defaults are the same shares of the flows' mean RTT / they then suit any path. The
+//!    evaluation has delta 133 ms and `d_t` 50 ms. The authors' emulation measures rates over 20 ms.
+//! 2. The rate `cr` is that of the last `T` / it is a mean with weights that decay within `T / 2` / a window needs an entry per
+//!    packet. The mean age is the same.
+//! 3. Nothing on other traffic in the same queue / it counts in `cr` when it arrives / the link carries both, but the law
+//!    sees only departures of its own packets.
 //! 4. Nothing on the token bucket's size and start / it holds 5 tokens and starts full / as in the emulation.
 //! 5. `x` is measured / it is the queue over the capacity / the law sees the queue, and the product `mu x` of eq. 1
 //!    needs no division.

@@ -18,8 +18,8 @@
 //!
 //! Deviations (paper says / we do / because):
 //! 1. Receivers echo each mark in the NS bit, and ack at once when it changes / an ack has the numbers of accelerates and
-//!    packets that it answers / delayed acks then need no acks of their own. If acks are lost, the next one's share
-//!    counts for all packets that it acknowledges.
+//!    packets that it answers / delayed acks suffice. If acks are lost, the next one's share counts for all packets that it
+//!    acknowledges.
 //! 2. Nothing on a packet marked CE, which has lost its mark / it changes only `w_cubic` / it says nothing of an ABC
 //!    router.
 //! 3. Nothing on the least window / it is one packet / `w - 1 + 1/w` has its minimum there. The authors' kernel module has

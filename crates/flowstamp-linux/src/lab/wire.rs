@@ -1,5 +1,6 @@
 //! The path in a lab's file.
 
+use crate::law;
 use crate::path::QueueKind;
 use flowstamp_laws::medium::Capacity;
 use flowstamp_laws::units::{Rate, Ratio, Time};
@@ -7,8 +8,8 @@ use flowstamp_scenario::rows::without_mark;
 use flowstamp_scenario::{Buffer, LinkRate};
 use serde::{Deserialize, Serialize};
 
-/// A full Ethernet frame without its checksum.
-pub const PACKET_BYTES: u64 = 1514;
+/// Size of a full frame.
+pub const PACKET_BYTES: u64 = law::PACKET_BYTES as u64;
 
 /// The path, the same both ways unless `reverse_rate` says otherwise.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,9 +1,9 @@
 //! ABC in the kernel: `fs_abc_*` of bpf/abc.h. Its packets have no option: ECT(1) marks an accelerate. Hosts here do not
 //! know the law; senders are those of ABC's authors, or others that count marks.
 
-use super::fixed::{PACKET_BYTES, bps, ns, q16};
+use super::fixed::{bps, ns, q16};
 use super::parameters::{between, lacks};
-use super::{Law, LinkProperties, Variable, vcp};
+use super::{Law, LinkProperties, PACKET_BYTES, Variable, vcp};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
 use flowstamp_laws::Time;

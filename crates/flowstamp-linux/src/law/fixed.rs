@@ -2,9 +2,6 @@
 
 use flowstamp_laws::Time;
 
-/// Size of a full Ethernet frame.
-pub const PACKET_BYTES: u32 = 1514;
-
 /// Converts to fixed point with 16 fraction bits.
 pub fn q16(v: f64) -> u64 {
     (v * 65536.0).round() as u64

@@ -1,12 +1,12 @@
 //! XCP-b in the kernel: `fs_xcp_b_decide` of bpf/xcpb.h, and XCP's functions of bpf/laws.h. Hosts do not know
 //! XCP-b: its packets are XCP's.
 
-use super::fixed::{PACKET_BYTES, ns, q16, q32, us};
+use super::fixed::{ns, q16, q32, us};
 use super::parameters::{between, cannot};
 use super::xcp::{
     self, AGGREGATE, AVG_RTT, INPUT_RATE, MAX_WEIGHT, PERSISTENT_QUEUE, Times, max_weight_q16, times,
 };
-use super::{Law, LinkProperties, Variable};
+use super::{Law, LinkProperties, PACKET_BYTES, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
 use flowstamp_laws::Bytes;

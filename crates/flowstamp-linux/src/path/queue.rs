@@ -11,6 +11,7 @@
 //!    hosts.
 
 use super::frame;
+use crate::law::PACKET_BYTES;
 use flowstamp_laws::queue::fq_codel::{FqCodel, Params, Waits};
 use flowstamp_laws::queue::{Limit, QueueView, Verdict};
 use flowstamp_laws::units::{Rate, Time};
@@ -38,9 +39,6 @@ pub struct Waiting {
     pub bytes: Vec<u8>,
 }
 
-/// Size of a full frame with Ethernet's header: the quantum (RFC 8290, section 5.2.4).
-const FULL: u32 = 1514;
-
 #[derive(Debug)]
 pub struct Queue {
     /// Buffer size in bytes.
@@ -65,9 +63,9 @@ impl Queue {
         let order = match kind {
             Kind::Droptail => Order::Fifo(VecDeque::new()),
             Kind::FqCodel => {
-                // CoDel does not use the capacity.
-                let view =
-                    QueueView { limit: Limit::Bytes(limit), capacity: Rate::ZERO, mean_packet_bytes: FULL };
+                // CoDel does not use the capacity. The quantum is a full frame (RFC 8290, section 5.2.4).
+                let (limit, mean_packet_bytes) = (Limit::Bytes(limit), PACKET_BYTES);
+                let view = QueueView { limit, capacity: Rate::ZERO, mean_packet_bytes };
                 Order::FqCodel(Box::new(FqCodel::new(&Params::default(), &view, 0)))
             }
         };

@@ -24,7 +24,7 @@ pub struct Arguments {
     /// The law: rcp, xcp, vcp, xcp-b or abc.
     #[arg(long, value_name = "LAW", value_parser = law::parse_router)]
     // With an option of SCONE's alone, clap asks for --scone, not for a law.
-    #[arg(required_unless_present_any = ["scone", "scone_rate", "scone_map", "scone_enforce"])]
+    #[arg(required_unless_present_any = ["scone", "scone_rate", "scone_map", "scone_least", "scone_enforce"])]
     law: Option<&'static Law>,
     /// Capacity of the link: its shaper's or device's rate. Not for xcp-b, which is for links of unknown
     /// rate.
@@ -75,7 +75,7 @@ const LEAST_DEFAULT_BUFFER: u64 = 15_140;
 pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interface = &arguments.interface;
     let law = arguments.law.map(|law| Ok::<_, Refusal>((law, wanted(arguments, law)?))).transpose()?;
-    let advice = arguments.scone.wanted(arguments.law)?;
+    let advice = arguments.scone.wanted(arguments.law, arguments.rate)?;
     let listener = arguments.metrics.map(metrics::listen).transpose()?;
     let lock = pins::prepare(&interface.pins.root)?;
     let done = law

@@ -69,9 +69,10 @@ type Advice = fn(&Element) -> Option<f64>;
 type AdviceCount = fn(&Element) -> u64;
 
 /// The gauges of SCONE's network elements.
-const SCONE_GAUGES: [(&str, &str, Advice); 4] = [
+const SCONE_GAUGES: [(&str, &str, Advice); 5] = [
     ("advice_bps", "Advice for all flows", |e| e.advice_bps.map(|bps| bps as f64)),
     ("law_advice_bps", "Advice from the law", |e| e.law_advice_bps.map(|bps| bps as f64)),
+    ("law_mean_bps", "Mean of the law's rate over 67 s", |e| e.law_mean_bps.map(|bps| bps as f64)),
     ("prefixes", "Prefixes with advice of their own", |e| Some(e.prefixes.into())),
     ("enforced", "Whether flows over their advice are limited", |e| Some(f64::from(e.enforced))),
 ];
@@ -248,6 +249,7 @@ mod tests {
             interface: "eth0".into(),
             advice_bps: Some(1),
             law_advice_bps: Some(1),
+            law_mean_bps: Some(1),
             ..Element::default()
         }
     }

@@ -1,7 +1,7 @@
 //! Loads, starts and attaches the router's BPF program.
 
 use super::pins::no_bpf;
-use crate::law::{self, q16, q32};
+use crate::law::{self, PACKET_BYTES, q16, q32};
 use crate::refusal::Refusal;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::RouterSpec;
@@ -61,7 +61,7 @@ impl LinkConfig {
             if !(0.01..=0.99).contains(&share.own_weight) {
                 return Err(Refusal(format!("--own-share is {}; it must be 0.01 to 0.99", share.own_weight)));
             }
-            if !(4 * 1514..=u64::from(u32::MAX)).contains(&share.buffer.get()) {
+            if !(4 * u64::from(PACKET_BYTES)..=u64::from(u32::MAX)).contains(&share.buffer.get()) {
                 return Err(Refusal(format!("--buffer is {}; it must be 6056B to 4GB", share.buffer)));
             }
         }

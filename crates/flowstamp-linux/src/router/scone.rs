@@ -33,6 +33,10 @@ pub use skeleton::{SconeSkel, SconeSkelBuilder, types};
 /// Datagrams of a flow that are changed at once: `FS_SCONE_FIRST` of bpf/scone.h.
 const FIRST: u32 = 4;
 
+/// The law's lowest advice, if the user sets none: 223.9 kb/s, the highest signal up to this. Less is of no use to a client that
+/// streams video: 235 kb/s is the lowest bitrate of a common ladder (Netflix Technology Blog, "Per-Title Encode Optimization", 2015).
+const LEAST_BPS: u64 = 235_000;
+
 /// Options of `router attach`.
 #[derive(clap::Args)]
 pub struct Options {
@@ -48,6 +52,10 @@ pub struct Options {
     /// destination counts.
     #[arg(long, requires = "scone", value_name = "FILE")]
     scone_map: Option<PathBuf>,
+    /// RCP's lowest advice, at least 100kbps and at most --rate. Greedy flows that ignore RCP's rate drive it to nothing, and
+    /// the advice to this [default: 223.9kbps, about the lowest bitrate of video].
+    #[arg(long, requires = "scone", value_name = "RATE")]
+    scone_least: Option<Rate>,
     /// Limit a flow to its advice while it was over it in the last period of 67 s. Without this, such flows are counted.
     #[arg(long, requires = "scone")]
     scone_enforce: bool,
@@ -58,8 +66,8 @@ pub struct Wanted {
     /// Advice for all flows.
     signal: Signal,
     prefixes: Vec<Entry>,
-    /// Whether the router's law gives advice.
-    by_law: bool,
+    /// The lowest advice of the router's law; `None` if that gives none.
+    least: Option<Signal>,
     enforce: bool,
 }
 
@@ -71,7 +79,7 @@ fn signal_of(rate: Rate) -> Result<Signal, String> {
 
 impl Options {
     /// Reads the map and checks the options, before anything changes; `None` without `--scone`.
-    pub fn wanted(&self, law: Option<&Law>) -> Result<Option<Wanted>, Refusal> {
+    pub fn wanted(&self, law: Option<&Law>, rate: Option<Rate>) -> Result<Option<Wanted>, Refusal> {
         if !self.scone {
             return Ok(None);
         }
@@ -85,12 +93,31 @@ impl Options {
                 },
             )));
         }
+        let least = if by_law { Some(self.least(rate)?) } else { None };
+        if let (None, Some(given)) = (least, self.scone_least) {
+            let text = format!(
+                "--scone-least {given}: only RCP's advice has a least; add --law rcp, or leave it out"
+            );
+            return Err(Refusal(text));
+        }
         let signal = match self.scone_rate {
             Some(rate) => signal_of(rate).map_err(|why| Refusal(format!("--scone-rate: {why}")))?,
             None => Signal::UNKNOWN,
         };
         let prefixes = self.scone_map.as_deref().map_or(Ok(Vec::new()), map::read)?;
-        Ok(Some(Wanted { signal, prefixes, by_law, enforce: self.scone_enforce }))
+        Ok(Some(Wanted { signal, prefixes, least, enforce: self.scone_enforce }))
+    }
+
+    /// RCP's lowest advice on a link of this rate.
+    fn least(&self, link: Option<Rate>) -> Result<Signal, Refusal> {
+        let link = link.unwrap_or(Rate::ZERO);
+        let Some(given) = self.scone_least else {
+            return Ok(Signal::at_most(LEAST_BPS.min(link.bps() as u64)).unwrap_or(Signal::MIN));
+        };
+        if given > link {
+            return Err(Refusal(format!("--scone-least: {given} is more than --rate; use at most {link}")));
+        }
+        signal_of(given).map_err(|why| Refusal(format!("--scone-least: {why}")))
     }
 }
 
@@ -136,6 +163,8 @@ fn load<'a>(
             prefixes: wanted.prefixes.len() as u32,
             enforce: wanted.enforce.into(),
             first: FIRST,
+            least: wanted.least.unwrap_or(Signal::MIN).bits().into(),
+            ..Default::default()
         };
     }
     open.maps.prefixes.set_max_entries(wanted.prefixes.len().max(1) as u32)?;
@@ -160,7 +189,7 @@ fn load<'a>(
 /// The program for `router bench`, with advice of 5 Mb/s for all flows.
 pub fn load_bench(object: &mut MaybeUninit<OpenObject>) -> anyhow::Result<SconeSkel<'_>> {
     let signal = Signal::at_most(5_000_000).unwrap_or(Signal::MAX);
-    load(object, &Wanted { signal, prefixes: Vec::new(), by_law: false, enforce: false }, 14, None)
+    load(object, &Wanted { signal, prefixes: Vec::new(), least: None, enforce: false }, 14, None)
 }
 
 /// Attaches the element, in place of one that is there. Its counters and its flows' periods start again. The caller holds the
@@ -171,7 +200,7 @@ pub fn attach(interface: &Interface, wanted: &Wanted) -> anyhow::Result<()> {
     let directory = pins::of_scone(interface);
     staged::recover(&directory)?;
     let router = staged::settled(&pins::directory(interface)).join("state");
-    let router = wanted.by_law.then(|| MapHandle::from_pinned_path(router)).transpose()?;
+    let router = wanted.least.map(|_| MapHandle::from_pinned_path(router)).transpose()?;
     let mut object = MaybeUninit::uninit();
     let mut skeleton = load(&mut object, wanted, link_bytes, router.as_ref())?;
     let done = put_on(interface, ifindex, &mut skeleton).and_then(|()| Ok(staged::exchange(&directory)?));

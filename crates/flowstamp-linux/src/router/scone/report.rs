@@ -23,9 +23,11 @@ pub struct Element {
     pub prefixes: u32,
     /// Whether the law gives advice. It does as soon as it knows an RTT.
     pub follows_law: bool,
-    /// Advice from the law, and the mean that it comes from.
+    /// Advice from the law, its lowest, and the mean that it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub law_advice_bps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub law_least_bps: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub law_mean_bps: Option<u64>,
     /// Whether flows over their advice are limited.
@@ -73,13 +75,26 @@ impl Counts {
     }
 }
 
+impl Element {
+    /// Says so if the law's rate is below the lowest advice.
+    fn why_least(&self) -> String {
+        match (self.law_least_bps, self.law_mean_bps) {
+            (Some(least), Some(mean)) if mean < least => {
+                format!(" (the least, because the law's mean is {:.3} Mb/s)", mean as f64 / 1e6)
+            }
+            _ => String::new(),
+        }
+    }
+}
+
 impl std::fmt::Display for Element {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mbps = |bps: u64| format!("{:.3} Mb/s", bps as f64 / 1e6);
         let mut advice = Vec::new();
         advice.extend(self.advice_bps.map(mbps));
         advice.extend((self.prefixes > 0).then(|| format!("that of {} prefixes", self.prefixes)));
-        advice.extend(self.law_advice_bps.map(|bps| format!("{} from the law", mbps(bps))));
+        advice
+            .extend(self.law_advice_bps.map(|bps| format!("{} from the law{}", mbps(bps), self.why_least())));
         if self.follows_law && self.law_advice_bps.is_none() {
             advice.push("none from the law, which knows no RTT yet (--set initial_rtt=50ms)".into());
         }
@@ -137,6 +152,7 @@ fn element(directory: &Path, name: &str) -> Option<Element> {
         prefixes: config.prefixes,
         follows_law: has_law,
         law_advice_bps: has_law.then(|| bps(law.law_signal)).flatten(),
+        law_least_bps: has_law.then(|| bps(config.least)).flatten(),
         law_mean_bps: (has_law && law.mean.count > 0).then_some(law.law_rate),
         enforced: config.enforce != 0,
         counts: sum,
