@@ -47,9 +47,10 @@ Suggests: iperf3, nginx-light, curl, ethtool
 Section: net
 Priority: optional
 Description: explicit-feedback congestion control for unmodified kernels
- XCP, RCP and VCP on a stock Linux kernel by eBPF: hosts whose TCP obeys what
- routers stamp into packets, routers at an interface, and labs of both with
- real applications. Needs Linux 6.6 or later with BTF.
+ Routers write into packets how fast their senders may go, and TCP obeys. The
+ package has eBPF programs for hosts and routers (XCP, RCP and VCP), throughput
+ advice for QUIC (SCONE), and labs with real applications. It needs Linux 6.6
+ or later with BTF.
 CONTROL
 mkdir -p "$out"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$here" log -1 --format=%ct 2>/dev/null || echo 0)}

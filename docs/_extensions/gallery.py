@@ -19,9 +19,8 @@ from sphinx.application import Sphinx
 
 import flowstamp
 from flowstamp.figures import available, fct, read
-from flowstamp.figures.command import shown_values
 from flowstamp.figures.memory import Form, Memory
-from flowstamp.figures.report import cell, expected, plain, seeds
+from flowstamp.figures.report import cell, expected, ours, plain, seeds
 from flowstamp.figures.scores import PAPERS, paper_of, scores
 from flowstamp.figures.spec import Claim, FigureSpec
 from flowstamp.figures.verdicts import HOLDING, Verdict
@@ -254,7 +253,7 @@ class Gallery:
         whose = "" if claim.whose == "paper" else f" *({claim.whose})*"
         told = ["not yet run", "", ""]
         if known is not None:
-            told = [shown_values(known), status(known.status), seeds(known)]
+            told = [ours(known), status(known.status), seeds(known)]
         return f"| {' | '.join([cell(claim.paper) + whose, expected(claim), *told])} |"
 
     @staticmethod
