@@ -24,6 +24,12 @@ def test_arguments_and_exit_code_are_passed_on(
     assert (done.returncode, done.stdout) == (3, "quic get https://127.0.0.1/ --law bbr3 --help\n")
 
 
+def test_without_the_program_help_names_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(quic, "program", lambda: None)
+    assert run_command(["quic", "--help"]) == 0
+    assert "make quic" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("named", [None, "/nowhere/flowstamp-quic"])
 def test_without_the_program_one_line_says_so(
     named: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

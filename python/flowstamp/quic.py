@@ -14,6 +14,14 @@ from flowstamp.errors import FlowstampError
 PROGRAM = "flowstamp-quic"
 MISSING = f"the program {PROGRAM} is not here; run make quic in a checkout"
 
+HELP = f"""Send files by HTTP/3 under the simulator's laws, without root
+
+Usage: flowstamp quic <COMMAND>
+
+The commands, such as serve, get, path and laws, are those of another program. None can run: {MISSING}.
+"""
+"""The help without the program."""
+
 
 class NotHereError(FlowstampError):
     """The machine lacks the program."""
@@ -29,8 +37,14 @@ def program() -> str | None:
 
 
 def call(arguments: Sequence[str]) -> None:
-    """Replaces this process with the program, which then owns terminal, signals and exit code."""
+    """Replaces this process with the program, which then owns terminal, signals and exit code.
+
+    Without the program, prints a short help if that is all that is asked.
+    """
     path = program()
+    if path is None and {"-h", "--help"}.intersection(arguments[:1]):
+        sys.stdout.write(HELP)
+        return
     if path is None:
         raise NotHereError(f"quic: {MISSING}")
     sys.stdout.flush()

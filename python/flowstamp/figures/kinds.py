@@ -23,7 +23,10 @@ NOTES = (
     "- A *ratio* is one curve over another, and a *difference* is one curve less another.\n"
     "- A *distance* is a difference without its sign, from another curve or from the number in the claim. A *relative "
     "distance* is divided by that number.\n"
-    "- A *share of points* is the part of the points at which a condition holds.\n\n"
+    "- A *share of points* is the part of the points at which a condition holds.\n"
+    "- A *logarithm* is decimal, an *exponent* is that of a power law, and a *relative deviation* is a standard "
+    "deviation over the mean.\n"
+    "- Without a word, the number is the quantity that the claim names.\n\n"
     "The figure's page has the exact expression. `flowstamp figure NAME --seeds 5` repeats a row."
 )
 """The meaning of these words, for a page."""
