@@ -34,8 +34,8 @@ TITLES = {
     "PCP": "*Using Precise Feedback for Controlling Congestion in the Internet*, MIT/LCS/TR-820, 2001",
 }
 HEADS: Mapping[Of, str] = {
-    "paper": "The paper's",
-    "ours": "Ours: variants of the set-up, and what the paper does not say",
+    "paper": "The paper's claims",
+    "ours": "Our own claims: variants of the set-up, and what the paper does not say",
     "identity": "Identities: what arithmetic alone gives",
 }
 TERMS = (
