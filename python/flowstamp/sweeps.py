@@ -352,8 +352,7 @@ def sweep(
         keep: folder for one Parquet file per point with summary and manifest. A point with a file is not run again.
         tables: also writes each run's series and flows into the `keep` folder.
         fresh: runs every point again, even if its file exists.
-        progress: callback for about ten calls per second. An exception that it raises stops the runs; completed
-            points stay in the `keep` folder.
+        progress: callback for about ten calls per second. An exception that it raises stops the runs; kept points stay.
     """
     executors.check(executor)
     if tables and keep is None:

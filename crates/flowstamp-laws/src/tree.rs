@@ -401,6 +401,7 @@ mod tests {
 
     #[derive(Debug, serde::Deserialize)]
     #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+    #[expect(dead_code, reason = "only errors are looked at")]
     enum Traffic {
         Frames { fps: f64, gap: Time, sizes: Option<Box<Traffic>> },
     }
@@ -408,6 +409,7 @@ mod tests {
     #[test]
     fn errors_in_tagged_tables_name_the_key() {
         #[derive(Debug, serde::Deserialize)]
+        #[expect(dead_code, reason = "only errors are looked at")]
         struct Group {
             up: Traffic,
         }
