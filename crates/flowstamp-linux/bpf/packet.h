@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Finds the stamp in a frame: Ethernet with up to two VLAN tags or none, IPv4 or IPv6 with extension headers, and then
- * TCP with the option, or the shim (shim.h).
+ * TCP with the option, the shim (shim.h), or UDP with a stamp packet of QUIC (crates/flowstamp-wire/src/quic_stamp.rs).
  */
 #ifndef FLOWSTAMP_PACKET_H
 #define FLOWSTAMP_PACKET_H
@@ -19,6 +19,13 @@
 #define FS_ETH_QINQ bpf_htons(0x88a8)
 
 #define FS_PROTO_TCP 6
+#define FS_PROTO_UDP 17
+#define FS_UDP_LEN 8
+
+/* Stamp packets: the first half of their version, the longest connection ID, and the stamp behind the IDs. */
+#define FS_QUIC_MARK 0x4653
+#define FS_QUIC_MAX_ID 20
+#define FS_QUIC_STAMP_LEN 8
 
 /* Upper bound of all headers up to the end of TCP's options: 14 + 8 + 40 + 8 * 40 + 60. */
 #define FS_HEADERS_MAX 448
@@ -33,6 +40,10 @@ struct fs_found {
 	__u8 shim;
 	/* A segment without data that carries the option's short form: an ack. */
 	__u8 ack;
+	/* The protocol at `tcp`, whatever it is; zero if the search ended before it. */
+	__u8 protocol;
+	/* A stamp packet of QUIC. `option` is where the option would start that had this stamp, and `tcp` is UDP's header. */
+	__u8 quic;
 };
 
 /* Result of a search for headers. */
@@ -104,14 +115,17 @@ FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, __u8
 		FS_NEED(ip, at, 20);
 		header = (ip[0] & 0xf) * 4;
 		/* A later fragment has no TCP header. */
-		if (ip[0] >> 4 != 4 || header < 20 || (ip[9] != FS_PROTO_TCP && ip[9] != shim) || (ip[6] & 0x1f) || ip[7])
+		if (ip[0] >> 4 != 4 || header < 20 || (ip[6] & 0x1f) || ip[7])
+			return FS_ABSENT;
+		found->version = 4;
+		found->protocol = ip[9];
+		found->tcp = at + header;
+		if (ip[9] != FS_PROTO_TCP && ip[9] != shim)
 			return FS_ABSENT;
 		total = (__u16)ip[2] << 8 | ip[3];
 		/* Zero in packets that are too long for the field and not segmented yet. */
 		*end = total ? at + total : skb->len;
-		found->version = 4;
 		found->shim = ip[9] != FS_PROTO_TCP;
-		found->tcp = at + header;
 		return FS_THERE;
 	}
 	if (type != FS_ETH_IPV6)
@@ -140,6 +154,8 @@ FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, __u8
 		} else if (next == 0 || next == 43 || next == 60) { /* hop by hop, routing, destination */
 			at += (header[1] + 1) * 8;
 		} else {
+			found->protocol = next;
+			found->tcp = at;
 			return FS_ABSENT;
 		}
 		next = header[0];
@@ -234,8 +250,35 @@ FS_INLINE bool fs_find(struct __sk_buff *skb, __u32 link_bytes, __u16 exid, __u8
 }
 
 /*
- * Replaces the four bytes `was` at `offset` in the option by `is` and updates the TCP checksum. A wrong checksum stays
- * wrong.
+ * Finds the stamp packet of the protocol `exid` at the head of a datagram, after a search that has found no TCP and no shim.
+ * Connection IDs have at most FS_QUIC_MAX_ID bytes, and another packet follows.
+ */
+FS_INLINE bool fs_find_quic(struct __sk_buff *skb, __u16 exid, struct fs_found *found)
+{
+	__u8 head[FS_UDP_LEN + 6], length;
+	__u32 at = found->tcp, end;
+
+	if (found->protocol != FS_PROTO_UDP || bpf_skb_load_bytes(skb, at, head, sizeof(head)))
+		return false;
+	if (!(head[8] & 0x80) || ((__u32)head[9] << 8 | head[10]) != FS_QUIC_MARK ||
+	    ((__u32)head[11] << 8 | head[12]) != exid || head[13] > FS_QUIC_MAX_ID)
+		return false;
+	end = at + ((__u32)head[4] << 8 | head[5]);
+	at += sizeof(head) + head[13];
+	if (bpf_skb_load_bytes(skb, at, &length, 1) || length > FS_QUIC_MAX_ID)
+		return false;
+	at += 1 + length;
+	if (at + FS_QUIC_STAMP_LEN >= end || end > skb->len)
+		return false;
+	found->option = at - FS_AT_STAMP;
+	found->shim = 0;
+	found->quic = 1;
+	return true;
+}
+
+/*
+ * Replaces the four bytes `was` at `offset` in the option by `is` and updates the checksum of TCP or UDP. A wrong checksum
+ * stays wrong, and a UDP checksum of zero stays zero.
  */
 FS_INLINE void fs_write_word(struct __sk_buff *skb, const struct fs_found *found, __u32 offset, __be32 was, __be32 is)
 {
@@ -249,7 +292,10 @@ FS_INLINE void fs_write_word(struct __sk_buff *skb, const struct fs_found *found
 		is = (is & 0x00ff00ff) << 8 | (is >> 8 & 0x00ff00ff);
 	}
 	/* This helper also handles checksums that the device will compute. */
-	bpf_l4_csum_replace(skb, found->tcp + 16, was, is, sizeof(is));
+	if (found->quic)
+		bpf_l4_csum_replace(skb, found->tcp + 6, was, is, BPF_F_MARK_MANGLED_0 | sizeof(is));
+	else
+		bpf_l4_csum_replace(skb, found->tcp + 16, was, is, sizeof(is));
 }
 
 FS_INLINE void fs_write_stamp(struct __sk_buff *skb, const struct fs_found *found, __be32 was, __be32 stamp)

@@ -16,6 +16,8 @@
  * 5. VCP sends acks first / the program gives acks of VCP the priority of interactive traffic, if they have none, and
  *    the queueing discipline decides the order / the program runs before the queue, so it cannot reorder. `prio` and
  *    `pfifo_fast` have a band for this priority.
+ * 6. Each datagram of a segmentation-offload frame may have a stamp packet of QUIC / the first one's is stamped / a sender that
+ *    paces sends datagrams one by one, and an echo is the newest rate.
  *
  * On a shared link, other traffic is counted and put into its class; the law does not see it.
  *
@@ -121,6 +123,15 @@ FS_INLINE bool rcp_carried(struct __sk_buff *skb, const struct fs_found *found, 
 	struct fs_shim *shim;
 	__u8 *option;
 
+	if (found->quic) {
+		__u8 stamp[FS_AT_FLAGS - FS_AT_STAMP];
+
+		if (bpf_skb_load_bytes(skb, found->option + FS_AT_STAMP, stamp, sizeof(stamp)))
+			return false;
+		__builtin_memcpy(rate, stamp, sizeof(*rate));
+		*rtt_us = fs_rtt_unpack((__u16)stamp[4] << 8 | stamp[5]);
+		return true;
+	}
 	if (found->shim) {
 		shim = FS_AT(found->option, FS_SHIM_LEN);
 		if (!shim)
@@ -143,7 +154,8 @@ FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	__u32 carried, offer;
 	__be32 was, stamp;
 	__u64 rtt_us;
-	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_RCP, FS_PROTO_RCP, &found);
+	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_RCP, FS_PROTO_RCP, &found) ||
+		       fs_find_quic(skb, FS_EXID_RCP, &found);
 
 	if (config.share)
 		share_packet(skb, stamped || found.ack);

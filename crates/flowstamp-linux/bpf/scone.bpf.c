@@ -21,8 +21,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define TCX_NEXT -1
 #define TCX_DROP 2
 #define CLOCK_MONOTONIC 1
-#define FS_PROTO_UDP 17
-#define FS_UDP_LEN 8
 #define FS_BUCKETS 32768
 #define FS_PLACES 2
 /* Datagrams in one frame of segmentation offload: UDP_MAX_SEGMENTS of linux/udp.h. */

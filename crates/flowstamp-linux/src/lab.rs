@@ -12,6 +12,7 @@ mod namespaces;
 mod network;
 mod output;
 mod parquet;
+mod quic;
 mod results;
 mod shaper;
 mod stamped;
@@ -157,7 +158,9 @@ fn set_up(id: &Id, lab: &Lab, by: By) -> anyhow::Result<Network> {
     if let Some(law) = our_law(lab) {
         stamped::enable_hosts(id, law, lab.host.any_rtt)?;
     }
-    network.congestion_control(&id.congestion_control(lab.host.law))?;
+    // The kernel's default where no flow is TCP's.
+    let host = lab.tcp_laws().next().unwrap_or_default();
+    network.congestion_control(&id.congestion_control(host))?;
     if with_router {
         stamped::attach_router(id, lab)?;
         stamped::police_router(id, lab)?;
@@ -190,7 +193,7 @@ fn measure(
     let dropped = network.dropped()? - dropped_before;
     // Ends the rate changes before the path, whose end would delay them.
     let changes = watches.as_mut().map_or(Ok(None), Watches::end_changes)?;
-    let report = path.stop()?;
+    let mut report = path.stop()?;
     if !finished {
         return Ok(None);
     }
@@ -199,6 +202,11 @@ fn measure(
     let idle_share = if all > 0.0 { idle / all } else { 0.0 };
     let failures = std::mem::take(&mut applications.failures);
     let said: Vec<_> = (0..plan.len()).map(|number| applications.said(number)).collect();
+    for (number, said) in said.iter().enumerate() {
+        if !lab.flows[plan[number].group].app.is_tcp() {
+            quic::report(&mut report.flows, number, lab, said);
+        }
+    }
     let hosts = our_law(lab).map(|_| stamped::hosts_status(id)).transpose()?.unwrap_or_default();
     let control = |planned: &Planned| {
         let law = lab.law_of(&lab.flows[planned.group]);
@@ -223,10 +231,9 @@ fn measure(
     Ok(Some((report, observed)))
 }
 
-/// The law that the hosts request: `host.law`, or the law of the first group with one of ours.
+/// The law that the hosts' TCP requests: `host.law`, or the law of the first group with one of ours.
 fn our_law(lab: &Lab) -> Option<&'static Law> {
-    let laws = std::iter::once(lab.host.law).chain(lab.flows.iter().map(|flows| lab.law_of(flows)));
-    laws.into_iter().find_map(file::Control::law)
+    lab.tcp_laws().find_map(file::Control::law)
 }
 
 /// Ticks of all CPUs since boot: idle, and total.

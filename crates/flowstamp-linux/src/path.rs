@@ -21,7 +21,7 @@ mod link;
 mod queue;
 
 pub use device::By;
-pub use flows::{Flow, PORTS, number_of};
+pub use flows::{Flow, Flows, PORTS, number_of};
 pub use forward::{EmulatedPath, Epoch, PROCESSOR, Report, Specification, real_time};
 pub use lateness::Summary as LatenessSummary;
 pub use liars::Liars;

@@ -136,6 +136,8 @@ pub struct Options {
     pub trust: Trust,
     /// Indicates SCONE to the network.
     pub scone: bool,
+    /// The client's port; 0 for any.
+    pub port: u16,
 }
 
 /// A client's endpoint, which has one connection.
@@ -160,13 +162,13 @@ impl Client {
         law: &SenderSpec,
         options: Options,
     ) -> anyhow::Result<Self> {
-        let any: SocketAddr = if server.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+        let Options { mtu, trust, scone, port } = options;
+        let any: SocketAddr = if server.is_ipv4() { ([0; 4], port).into() } else { ([0u16; 8], port).into() };
         let own = OwnIds::default();
         let mut ids = EndpointConfig::default();
         let made = own.clone();
         ids.cid_generator(move || Box::new(made.clone()));
         let socket = LawSocket::new(UdpSocket::bind(any)?, own.clone())?;
-        let Options { mtu, trust, scone } = options;
         let flow = Flow::new(law, mtu);
         if scone {
             flow.scone.indicate();

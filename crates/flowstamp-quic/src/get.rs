@@ -14,6 +14,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
 
 /// A page to fetch, and the way to do so.
 #[derive(Clone, Debug)]
@@ -30,6 +31,43 @@ pub struct Wish {
     pub scone: bool,
     /// Longest time for everything.
     pub timeout: Duration,
+    /// The client's port; 0 for any.
+    pub port: u16,
+    /// When and how the body is watched.
+    pub watch: Watch,
+}
+
+/// How a body is watched while it arrives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch {
+    /// Ends the body after this time, complete or not.
+    pub lasts: Option<Duration>,
+    /// Notes the bytes received so often.
+    pub every: Option<Duration>,
+}
+
+/// Bytes of a body that had arrived at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Arrived {
+    /// Seconds since the request.
+    pub seconds: f64,
+    /// Bytes so far.
+    pub bytes: u64,
+}
+
+/// A body that has arrived.
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    /// HTTP's status.
+    pub status: u16,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Whether it ended by itself.
+    pub complete: bool,
+    /// Seconds from the request to its end.
+    pub seconds: f64,
+    /// Bytes over time, if [`Watch::every`] asks for that.
+    pub arrived: Vec<Arrived>,
 }
 
 /// A download's result.
@@ -41,6 +79,8 @@ pub struct Fetched {
     pub status: u16,
     /// Bytes of the body.
     pub bytes: u64,
+    /// Whether the body is complete. It is not if it was ended by time.
+    pub complete: bool,
     /// Seconds from the request to the body's end.
     pub seconds: f64,
     /// Seconds of the handshake before.
@@ -53,11 +93,97 @@ pub struct Fetched {
     pub scone_packets: u64,
     /// SCONE's advice at the end, bit/s; `None` if there was none.
     pub advice_bps: Option<u64>,
+    /// Bytes over time, if asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arrived: Vec<Arrived>,
     /// The server's account of its connection; `None` if the server is another program.
     pub server: Option<Account>,
 }
 
 type Requests = h3::client::SendRequest<h3_quinn::OpenStreams, bytes::Bytes>;
+
+/// A connection to a server, for any number of pages.
+pub struct Session {
+    client: Client,
+    requests: Requests,
+    /// They end with the connection.
+    tasks: [JoinHandle<()>; 2],
+    /// Time of the handshake.
+    pub handshake: Duration,
+}
+
+impl Session {
+    /// Connects to the server of the wish.
+    ///
+    /// # Errors
+    ///
+    /// One line that says what failed.
+    pub async fn open(wish: &Wish) -> anyhow::Result<Self> {
+        let (address, host) = resolve(&wish.uri).await?;
+        let start = Instant::now();
+        // Stamps are for the server's packets. The client sends hardly more than acks.
+        let own =
+            wish.law.as_ref().map(|(spec, _)| spec.clone()).filter(|spec| spec.header() == Header::Plain);
+        let own = own.unwrap_or_default();
+        let options =
+            Options { mtu: wish.mtu, trust: wish.trust.clone(), scone: wish.scone, port: wish.port };
+        let client = Client::connect(address, &host, &own, options).await;
+        let client = client.map_err(|error| refused(&wish.uri, error))?;
+        let handshake = start.elapsed();
+        let (mut driver, requests) =
+            h3::client::new(h3_quinn::Connection::new(client.connection.clone())).await?;
+        let driver = tokio::spawn(async move { drop(driver.wait_idle().await) });
+        let (connection, flow) = (client.connection.clone(), Arc::clone(&client.flow));
+        let echoes = tokio::spawn(async move { flow.stamps.echo(&connection).await });
+        Ok(Self { client, requests, tasks: [driver, echoes], handshake })
+    }
+
+    /// Fetches a page of the wish's server and writes its body to `out`.
+    ///
+    /// # Errors
+    ///
+    /// One line that says what failed.
+    pub async fn fetch(
+        &mut self,
+        uri: &Uri,
+        wish: &Wish,
+        out: &mut (dyn Write + Send),
+    ) -> anyhow::Result<Body> {
+        let mut request = Request::get(uri.clone());
+        if let Some((_, text)) = &wish.law {
+            request = request.header(LAW, text);
+        }
+        if wish.scone {
+            request = request.header(scone::HEADER, "1");
+        }
+        body(&mut self.requests, request.body(())?, wish.watch, out).await
+    }
+
+    /// The server's account of this connection; `None` if the server is another program.
+    pub async fn account(&mut self, uri: &Uri) -> Option<Account> {
+        let request = Request::get(sibling(uri, ACCOUNT)?).body(()).ok()?;
+        let mut text = Vec::new();
+        let told = body(&mut self.requests, request, Watch::default(), &mut text).await.ok()?;
+        if told.status == 200 { serde_json::from_slice(&text).ok() } else { None }
+    }
+
+    /// Stamp packets received, SCONE packets received, and SCONE's advice now in bit/s.
+    #[must_use]
+    pub fn heard(&self) -> (u64, u64, Option<u64>) {
+        let flow = &self.client.flow;
+        let advice = flow.scone.advice(Instant::now()).and_then(Signal::bits_per_sec);
+        (flow.stamps.received(), flow.scone.received(), advice)
+    }
+
+    /// Ends the connection.
+    pub async fn close(self) {
+        let [driver, echoes] = self.tasks;
+        echoes.abort();
+        drop(self.requests);
+        self.client.close().await;
+        driver.abort();
+    }
+}
 
 /// Fetches a page and writes its body to `out`.
 ///
@@ -65,57 +191,52 @@ type Requests = h3::client::SendRequest<h3_quinn::OpenStreams, bytes::Bytes>;
 ///
 /// One line that says what failed.
 pub async fn get(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetched> {
-    let fetched = tokio::time::timeout(wish.timeout, fetch(wish, out)).await;
-    fetched.map_err(|_| {
+    within(wish, fetch(wish, out)).await
+}
+
+/// Waits for `work`, but not longer than the wish allows.
+///
+/// # Errors
+///
+/// Those of `work`, or that it took too long.
+pub async fn within<T>(wish: &Wish, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let done = tokio::time::timeout(wish.timeout, work).await;
+    done.map_err(|_| {
         let seconds = wish.timeout.as_secs_f64();
         anyhow!("{}: not complete after {seconds} s; check that a server listens there, or set a longer --timeout", wish.uri)
     })?
 }
 
 async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetched> {
-    let (address, host) = resolve(&wish.uri).await?;
-    let start = Instant::now();
-    // Stamps are for the server's packets. The client sends hardly more than acks.
-    let own = wish.law.as_ref().map(|(spec, _)| spec.clone()).filter(|spec| spec.header() == Header::Plain);
-    let own = own.unwrap_or_default();
-    let options = Options { mtu: wish.mtu, trust: wish.trust.clone(), scone: wish.scone };
-    let client = Client::connect(address, &host, &own, options).await;
-    let client = client.map_err(|error| refused(&wish.uri, error))?;
-    let handshake = start.elapsed();
-    let (mut driver, mut requests) =
-        h3::client::new(h3_quinn::Connection::new(client.connection.clone())).await?;
-    let driver = tokio::spawn(async move { driver.wait_idle().await });
-    let (connection, flow) = (client.connection.clone(), Arc::clone(&client.flow));
-    let echoes = tokio::spawn(async move { flow.stamps.echo(&connection).await });
-    let start = Instant::now();
-    let mut request = Request::get(wish.uri.clone());
-    if let Some((_, text)) = &wish.law {
-        request = request.header(LAW, text);
-    }
-    if wish.scone {
-        request = request.header(scone::HEADER, "1");
-    }
-    let (status, bytes) = body(&mut requests, request.body(())?, out).await?;
-    let seconds = start.elapsed().as_secs_f64();
-    let server = account(&wish.uri, &mut requests).await;
-    drop(requests);
-    echoes.abort();
-    let (stamps, scone) = (client.flow.stamps.received(), &client.flow.scone);
-    let (scone_packets, advice) = (scone.received(), scone.advice(Instant::now()));
-    client.close().await;
-    driver.abort();
+    let mut session = Session::open(wish).await?;
+    let Body { status, bytes, complete, seconds, arrived } = session.fetch(&wish.uri, wish, out).await?;
+    let server = session.account(&wish.uri).await;
+    let handshake_seconds = session.handshake.as_secs_f64();
+    let (stamps, scone_packets, advice_bps) = session.heard();
+    session.close().await;
+    let (url, goodput_bps) = (wish.uri.to_string(), bytes as f64 * 8.0 / seconds);
     Ok(Fetched {
-        url: wish.uri.to_string(),
+        url,
         status,
         bytes,
+        complete,
         seconds,
-        handshake_seconds: handshake.as_secs_f64(),
-        goodput_bps: bytes as f64 * 8.0 / seconds,
+        handshake_seconds,
+        goodput_bps,
         stamps,
         scone_packets,
-        advice_bps: advice.and_then(Signal::bits_per_sec),
+        advice_bps,
+        arrived,
         server,
     })
+}
+
+/// The same server's page of another path.
+#[must_use]
+pub fn sibling(uri: &Uri, path: &str) -> Option<Uri> {
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path.parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// Says why there is no connection. Only the check of the fingerprint ends a handshake with this alert.
@@ -148,29 +269,47 @@ async fn resolve(uri: &Uri) -> anyhow::Result<(SocketAddr, String)> {
 async fn body(
     requests: &mut Requests,
     request: Request<()>,
+    watch: Watch,
     out: &mut (dyn Write + Send),
-) -> anyhow::Result<(u16, u64)> {
+) -> anyhow::Result<Body> {
+    let start = Instant::now();
     let mut stream = requests.send_request(request).await?;
     stream.finish().await?;
-    let status = stream.recv_response().await?.status();
-    let mut bytes = 0;
-    while let Some(mut piece) = stream.recv_data().await? {
+    let mut body = Body { status: stream.recv_response().await?.status().as_u16(), ..Body::default() };
+    loop {
+        let piece = match watch.lasts {
+            Some(lasts) => tokio::time::timeout_at((start + lasts).into(), stream.recv_data()).await,
+            None => Ok(stream.recv_data().await),
+        };
+        // The end of the stream's scope tells the server to stop.
+        let Ok(piece) = piece else { break };
+        body.note(start.elapsed(), watch.every);
+        let Some(mut piece) = piece? else {
+            body.complete = true;
+            break;
+        };
         while piece.has_remaining() {
             let now = piece.chunk();
             out.write_all(now)?;
-            bytes += now.len() as u64;
+            body.bytes += now.len() as u64;
             let now = now.len();
             piece.advance(now);
         }
     }
-    Ok((status.as_u16(), bytes))
+    body.seconds = start.elapsed().as_secs_f64();
+    Ok(body)
 }
 
-async fn account(uri: &Uri, requests: &mut Requests) -> Option<Account> {
-    let mut parts = uri.clone().into_parts();
-    parts.path_and_query = Some(ACCOUNT.parse().ok()?);
-    let request = Request::get(Uri::from_parts(parts).ok()?).body(()).ok()?;
-    let mut text = Vec::new();
-    let (status, _) = body(requests, request, &mut text).await.ok()?;
-    if status == 200 { serde_json::from_slice(&text).ok() } else { None }
+impl Body {
+    /// Notes the bytes at each multiple of `every` that has passed. Call it before more bytes count.
+    fn note(&mut self, passed: Duration, every: Option<Duration>) {
+        let Some(every) = every.filter(|every| !every.is_zero()) else { return };
+        loop {
+            let next = every * (self.arrived.len() as u32 + 1);
+            if next > passed {
+                return;
+            }
+            self.arrived.push(Arrived { seconds: next.as_secs_f64(), bytes: self.bytes });
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use flowstamp_laws::units::{Bytes, Rate, Time};
-use flowstamp_quic::get::{Fetched, Wish, get};
+use flowstamp_quic::get::{Fetched, Watch, Wish, get};
 use flowstamp_quic::serve::{Site, serve};
 use flowstamp_quic::{controller, endpoint, path, tls};
 use flowstamp_wire::scone::Signal;
@@ -91,6 +91,15 @@ struct Get {
     /// Longest time in seconds
     #[arg(long, default_value_t = 300.0)]
     timeout: f64,
+    /// End the body after so many seconds, complete or not
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<f64>,
+    /// Put the bytes received so far into the JSON, at this interval in seconds
+    #[arg(long, value_parser = seconds, requires = "json")]
+    every: Option<f64>,
+    /// This host's UDP port. Default: a free one
+    #[arg(long, default_value_t = 0)]
+    local_port: u16,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -129,6 +138,11 @@ fn mtu(text: &str) -> Result<u16, String> {
         Ok(mtu) if range.contains(&mtu) => Ok(mtu),
         _ => Err(format!("it must be {} to {}", range.start(), range.end())),
     }
+}
+
+fn seconds(text: &str) -> Result<f64, &'static str> {
+    let good = |seconds: &f64| (1e-3..1e6).contains(seconds);
+    text.parse().ok().filter(good).ok_or("it must be a number of seconds, from 0.001 to below 1000000")
 }
 
 fn socket(text: &str) -> Result<SocketAddr, &'static str> {
@@ -249,7 +263,9 @@ async fn run_get(options: Get) -> anyhow::Result<ExitCode> {
         "--timeout: it must be above 0 and below 1e6"
     );
     let timeout = Duration::from_secs_f64(options.timeout);
-    let wish = Wish { uri: options.url, law, mtu: options.mtu, trust, scone: options.scone, timeout };
+    let [lasts, every] = [options.seconds, options.every].map(|s| s.map(Duration::from_secs_f64));
+    let Get { mtu, scone, local_port: port, url: uri, .. } = options;
+    let wish = Wish { uri, law, mtu, trust, scone, timeout, port, watch: Watch { lasts, every } };
     let mut start = Start::default();
     let fetched = match &options.output {
         Some(path) => {

@@ -1,8 +1,9 @@
-//! Runs iperf3, nginx and curl: starts them on time and ends them with the lab.
+//! Runs iperf3, nginx, curl and `flowstamp quic`: starts them on time and ends them with the lab.
 
 use super::file::{Application, Flows, Lab};
 use super::namespaces::{Id, Place, command};
 use super::network::{LEFT, RIGHT};
+use super::quic;
 use crate::path::{Epoch, PORTS};
 use crate::refusal::Refusal;
 use anyhow::{Context, bail};
@@ -48,7 +49,7 @@ pub fn plan(lab: &Lab) -> Vec<Planned> {
 pub fn preambles(lab: &Lab, plan: &[Planned]) -> Vec<u64> {
     let of = |flow: &Planned| match lab.flows[flow.group].app {
         Application::Iperf3 => IPERF_COOKIE_BYTES,
-        Application::Http => 0,
+        Application::Http | Application::H3 => 0,
     };
     plan.iter().map(of).collect()
 }
@@ -59,6 +60,7 @@ pub struct Applications<'a> {
     lab: &'a Lab,
     plan: &'a [Planned],
     servers: Vec<Child>,
+    quic: Option<quic::Server>,
     clients: Vec<(usize, Child)>,
     /// Failures of flows' programs, with the reasons.
     pub failures: Vec<String>,
@@ -67,7 +69,11 @@ pub struct Applications<'a> {
 impl<'a> Applications<'a> {
     /// Starts the servers and waits until they listen.
     pub fn start(id: &'a Id, lab: &'a Lab, plan: &'a [Planned]) -> anyhow::Result<Self> {
-        let mut all = Self { id, lab, plan, servers: Vec::new(), clients: Vec::new(), failures: Vec::new() };
+        let (servers, clients, failures) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all = Self { id, lab, plan, servers, quic: None, clients, failures };
+        if lab.flows.iter().any(|flows| flows.app == Application::H3) {
+            all.quic = Some(quic::Server::start(id)?);
+        }
         for (number, flow) in plan.iter().enumerate() {
             if lab.flows[flow.group].app == Application::Iperf3 {
                 let port = (IPERF_PORT + number as u16).to_string();
@@ -158,6 +164,10 @@ impl<'a> Applications<'a> {
                 curl.args(["-sS", "-o", "/dev/null", "--local-port", &own_port, "-w", "%{json}"]);
                 curl.arg(format!("http://{LEFT}:{HTTP_PORT}/{size}"));
                 curl
+            }
+            Application::H3 => {
+                let server = self.quic.as_ref().context("quic serve does not run")?;
+                server.client(self.id, self.lab, flows, number, flow.start)?
             }
         };
         let output = File::create(self.output(number))?;
@@ -257,7 +267,11 @@ pub fn check(lab: &Lab) -> anyhow::Result<()> {
         needed.extend(match flows.app {
             Application::Iperf3 => ["iperf3"].as_slice(),
             Application::Http => &["nginx", "curl"],
+            Application::H3 => &[],
         });
+        if flows.app == Application::H3 {
+            quic::program()?;
+        }
     }
     let path = std::env::var_os("PATH").context("PATH is not set")?;
     for program in needed {

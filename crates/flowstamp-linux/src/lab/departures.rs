@@ -2,6 +2,7 @@
 
 use super::applications::{HTTP_PORT, Planned};
 use super::file::{Application, Lab};
+use super::quic;
 use crate::path::PORTS;
 use flowstamp_laws::units::Time;
 use serde::Serialize;
@@ -37,8 +38,12 @@ pub fn of_flows(
             match lab.flows[plan[number].group].app {
                 Application::Iperf3 => local == Some(own_port),
                 Application::Http => local == Some(u64::from(HTTP_PORT)) && remote == Some(own_port),
+                Application::H3 => false,
             }
         };
+        if lab.flows[plan[number].group].app == Application::H3 {
+            return quic::left(&said[number]).map(|cause| Left { cause: cause.to_owned(), at: None });
+        }
         if let Some(departure) = all.iter().find(sender) {
             let cause = departure["cause"].as_str().unwrap_or_default().to_owned();
             let at = departure["at_s"].as_f64().map(&time);

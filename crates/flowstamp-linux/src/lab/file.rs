@@ -1,5 +1,6 @@
 //! The format of a lab's file: a path, a router's law on it, the hosts' law, and applications.
 
+use super::quic::{self, Sizes};
 pub use super::wire::PACKET_BYTES;
 use super::wire::Path;
 use crate::law::{self, Law};
@@ -184,13 +185,15 @@ impl Router {
     }
 }
 
-/// A congestion control of hosts: one of our laws, or one of the kernel's.
+/// A congestion control of hosts: one of our laws, one of the kernel's, or a law that only QUIC has here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
     /// One of our laws.
     Stamped(&'static Law),
     /// One of the kernel's, by name.
     Kernel(&'static str),
+    /// One of the laws of `flowstamp quic`, by name.
+    Quic(&'static str),
 }
 
 /// The kernel's congestion controls that a lab supports; the first is the default.
@@ -201,7 +204,7 @@ impl Control {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stamped(law) => law.name,
-            Self::Kernel(name) => name,
+            Self::Kernel(name) | Self::Quic(name) => name,
         }
     }
 
@@ -209,8 +212,14 @@ impl Control {
     pub const fn law(self) -> Option<&'static Law> {
         match self {
             Self::Stamped(law) => Some(law),
-            Self::Kernel(_) => None,
+            Self::Kernel(_) | Self::Quic(_) => None,
         }
+    }
+
+    /// Why the hosts' TCP has no such law.
+    fn unknown(name: &str) -> String {
+        let there = law::LAWS.iter().map(|law| law.name).chain(KERNELS).collect::<Vec<_>>().join(", ");
+        format!("no law {name:?} on hosts; there are {there}, and others for app = \"h3\"")
     }
 
     /// Whether the simulator supports it.
@@ -235,10 +244,9 @@ impl<'de> Deserialize<'de> for Control {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         let kernel = || KERNELS.into_iter().find(|kernel| *kernel == name).map(Self::Kernel);
-        law::named(&name).map(Self::Stamped).or_else(kernel).ok_or_else(|| {
-            let there = law::LAWS.iter().map(|law| law.name).chain(KERNELS).collect::<Vec<_>>().join(", ");
-            serde::de::Error::custom(format!("no law {name:?} on hosts; there are {there}"))
-        })
+        let quic = || quic::laws().find(|law| *law == name).map(Self::Quic);
+        let found = law::named(&name).map(Self::Stamped).or_else(kernel).or_else(quic);
+        found.ok_or_else(|| serde::de::Error::custom(Self::unknown(&name)))
     }
 }
 
@@ -261,6 +269,15 @@ pub enum Application {
     Iperf3,
     /// nginx and curl: one download each.
     Http,
+    /// `flowstamp quic`: one download each by HTTP/3.
+    H3,
+}
+
+impl Application {
+    /// Whether its flows are TCP's.
+    pub fn is_tcp(self) -> bool {
+        self != Self::H3
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -306,6 +323,12 @@ fn one_flow() -> u32 {
 impl Flows {
     /// Refuses settings that the application or the law does not support.
     fn check(&self, control: Control) -> Result<(), String> {
+        if self.app == Application::H3 {
+            return self.check_quic(control);
+        }
+        if let Control::Quic(name) = control {
+            return Err(Control::unknown(name));
+        }
         let is_download = self.app == Application::Http;
         let wrong = match self {
             Self { size: None, .. } if is_download => "a download needs a size, such as \"100kB\"",
@@ -330,6 +353,26 @@ impl Flows {
         Err(wrong.to_owned())
     }
 
+    /// Refuses settings that flows over QUIC do not support.
+    fn check_quic(&self, control: Control) -> Result<(), String> {
+        let name = control.name();
+        if !quic::laws().any(|law| law == name) {
+            let there = quic::laws().collect::<Vec<_>>().join(", ");
+            return Err(format!("QUIC does not carry {name}; use one of {there}"));
+        }
+        let wrong = match self {
+            Self { pace: Some(_), .. } => {
+                "QUIC sends at its law's pace; leave out pace, or use app = \"iperf3\""
+            }
+            Self { size: Some(_), stop: Some(_), .. } => "a download ends with its size; leave out stop",
+            _ if self.hears != Hears::All => {
+                "the path can forge only TCP's echoes; leave out hears, or use app = \"iperf3\""
+            }
+            _ => return Ok(()),
+        };
+        Err(wrong.to_owned())
+    }
+
     /// Checks that the flows start and stop within the lab.
     fn check_times(&self, duration: Time) -> Result<(), String> {
         let later = self.every.as_ps().saturating_mul(u64::from(self.count.max(1) - 1));
@@ -343,6 +386,9 @@ impl Flows {
         }
         if stop <= last {
             return Err(format!("stop is {stop}; it must be after its last flow's start, {last}"));
+        }
+        if !self.app.is_tcp() {
+            return Ok(());
         }
         let whole = |time: Time| time.as_ps().is_multiple_of(flowstamp_laws::units::PS_PER_SEC);
         if !whole(stop.saturating_sub(self.start)) || (self.count > 1 && !whole(self.every)) {
@@ -428,6 +474,9 @@ impl Lab {
         self.router.law.check().map_err(|(key, what)| format!("router.{key} {what}"))?;
         self.router.check(&self.path).map_err(|refusal| refusal.0)?;
         self.router.check_police(self.path.mean_rate())?;
+        if self.router.police.is_some() && self.flows.iter().any(|flows| !flows.app.is_tcp()) {
+            return Err("router.police reads TCP's option, not QUIC's stamp packets; leave it out".to_owned());
+        }
         if self.router.share.is_some()
             && (self.router.place != Where::Bpf || matches!(self.router.law, RouterSpec::None(_)))
         {
@@ -448,8 +497,10 @@ impl Lab {
             };
             checked.map_err(|what| format!("flows.{}: {what}", flows.name))?;
         }
-        let laws = || self.flows.iter().map(|flows| self.law_of(flows)).chain([self.host.law]);
-        let mut ours = laws().filter_map(Control::law);
+        if let Some(Control::Quic(name)) = self.tcp_laws().next() {
+            return Err(format!("host.law: {}", Control::unknown(name)));
+        }
+        let mut ours = self.tcp_laws().filter_map(Control::law);
         if let Some(first) = ours.next()
             && let Some(other) = ours.find(|law| *law != first)
         {
@@ -461,6 +512,13 @@ impl Lab {
             return Err(format!("there are {count} flows; use 1 to {MAX_FLOWS}"));
         }
         Ok(())
+    }
+
+    /// The congestion controls of the hosts' TCP: the hosts' own, and those of groups. None if all flows are QUIC's.
+    pub fn tcp_laws(&self) -> impl Iterator<Item = Control> {
+        let tcp = || self.flows.iter().filter(|flows| flows.app.is_tcp());
+        let host = tcp().next().map(|_| self.host.law);
+        host.into_iter().chain(tcp().map(|flows| self.law_of(flows)))
     }
 
     /// The congestion control of a group.
@@ -476,17 +534,37 @@ impl Lab {
         self.capture.as_ref().filter(wanted).map_or(0, |capture| capture.packets as usize)
     }
 
+    /// Sizes of packets and headers, or why the simulator has no such sizes.
+    fn sizes(&self) -> Result<Sizes, String> {
+        let quic = self.flows.iter().filter(|flows| !flows.app.is_tcp());
+        let laws: Vec<_> = quic.map(|flows| self.law_of(flows).law().is_some()).collect();
+        match laws.first() {
+            // Headers of Ethernet, IP and TCP with timestamps and, for our laws, the option.
+            None => {
+                let header = if self.host.law.law().is_some() { 82 } else { 66 };
+                Ok(Sizes { packet: Bytes::new(PACKET_BYTES), header: Bytes::new(header) })
+            }
+            Some(stamped) if laws.len() == self.flows.len() && laws.iter().all(|law| law == stamped) => {
+                Ok(quic::sizes(*stamped))
+            }
+            _ => Err(
+                "the simulator has one size of packets; these flows are of TCP and QUIC, or QUIC with and \
+                      without stamp packets"
+                    .to_owned(),
+            ),
+        }
+    }
+
     /// The same network and flows as a scenario for the simulator, or why it cannot run them.
     pub fn scenario(&self) -> Result<serde_json::Value, String> {
         let groups = self.flows.iter().map(|flows| flows.scenario(self.law_of(flows), self.duration));
         let groups: Vec<_> = groups.collect::<Result<_, _>>()?;
+        let sizes = self.sizes()?;
         // A lab's flows do not use ECN.
         let queue = match self.path.queue {
             QueueKind::Droptail => serde_json::json!("droptail"),
             QueueKind::FqCodel => serde_json::json!({"kind": "fq_codel", "ecn": false}),
         };
-        // Headers of Ethernet, IP and TCP with timestamps and, for our laws, the option.
-        let header = Bytes::new(if self.host.law.law().is_some() { 82 } else { 66 });
         // Unset values are left out, because TOML has no null.
         Ok(without_nulls(serde_json::json!({
             "name": self.name,
@@ -494,9 +572,9 @@ impl Lab {
             "duration": self.duration,
             "warmup": self.warmup,
             "seed": self.seed,
-            "packet": Bytes::new(PACKET_BYTES),
-            "header": header,
-            "ack": header,
+            "packet": sizes.packet,
+            "header": sizes.header,
+            "ack": sizes.header,
             "dumbbell": {
                 "rate": self.path.rate, "reverse_rate": self.path.reverse_rate, "rtt": self.path.rtt,
                 "buffer": self.path.buffer, "queue": queue, "router": self.router.scenario(),
@@ -629,6 +707,26 @@ mod tests {
             .expect("the simulator takes it");
     }
 
+    /// Packets have QUIC's sizes. A mix of sizes has no scenario, and a reason.
+    #[test]
+    fn flows_over_quic_are_flows_of_the_simulator() {
+        let quic = LAB.replace("name = \"a\"", "name = \"a\"\napp = \"h3\"");
+        let sizes = |text: &str| {
+            let lab = Lab::parse(text).expect("a lab");
+            lab.check().expect("a good one");
+            let scenario = lab.scenario()?;
+            let text = toml::to_string(&scenario).expect("TOML");
+            flowstamp_sim::load(&text, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."))
+                .expect("the simulator takes it");
+            Ok::<_, String>((scenario["packet"].clone(), scenario["header"].clone()))
+        };
+        assert_eq!(sizes(&quic), Ok(("1485B".into(), "98B".into())));
+        let bbr3 = quic.replace("[host]\n        law = \"rcp\"", "[host]\n        law = \"bbr3\"");
+        assert_eq!(sizes(&bbr3), Ok(("1462B".into(), "75B".into())));
+        let mixed = quic + "[[flows]]\nname = \"b\"\n";
+        assert!(sizes(&mixed).expect_err("two sizes").contains("one size of packets"));
+    }
+
     #[test]
     fn the_labs_that_are_shipped_are_read() {
         let folder = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/labs");
@@ -695,6 +793,24 @@ mod tests {
                 "divides a rate that is known",
             ),
             ("where = \"path\"", "where = \"bpf\"\nshare = \"cake\"", "there is no"),
+            (
+                "name = \"a\"",
+                "name = \"a\"\nlaw = \"bbr3\"",
+                "no law \"bbr3\" on hosts; there are rcp, xcp, vcp, cubic",
+            ),
+            (
+                "name = \"a\"",
+                "name = \"a\"\napp = \"h3\"\nlaw = \"xcp\"",
+                "QUIC does not carry xcp; use one of rcp, reno",
+            ),
+            ("name = \"a\"", "name = \"a\"\napp = \"h3\"\npace = \"1Mbps\"", "leave out pace"),
+            ("name = \"a\"", "name = \"a\"\napp = \"h3\"\nhears = \"nothing\"", "leave out hears"),
+            ("name = \"a\"", "name = \"a\"\napp = \"h3\"\nsize = \"1MB\"\nstop = \"7s\"", "leave out stop"),
+            (
+                "where = \"path\"\n        [host]\n        law = \"rcp\"\n        [[flows]]\n        name = \"a\"",
+                "where = \"bpf\"\npolice = {}\n        [host]\n        law = \"rcp\"\n        [[flows]]\n        name = \"a\"\napp = \"h3\"",
+                "not QUIC's stamp packets",
+            ),
             ("where = \"path\"", "police = {}", "set where = \"bpf\""),
             (
                 "where = \"path\"",

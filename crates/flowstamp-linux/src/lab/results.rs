@@ -7,6 +7,7 @@ use super::applications::Planned;
 use super::backlog::{Counted, Window};
 use super::departures::{self, Left};
 use super::file::{Application, Control, LINKS, Lab, PACKET_BYTES};
+use super::quic;
 use super::shaper::{Changes, LATEST};
 use super::stamped::Variables;
 use crate::path::{By, EmulatedLink, Flow, LatenessSummary, Report, number_of};
@@ -323,7 +324,7 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
     // A download starts when it connects; iperf3 exchanges its parameters before its data.
     let start = match group.app {
         Application::Iperf3 => flow.started,
-        Application::Http => flow.opened,
+        Application::Http | Application::H3 => flow.opened,
     };
     let size = group.size.map(flowstamp_laws::units::Bytes::get);
     // HTTP headers add to the size; iperf3 may send one more block.
@@ -334,7 +335,9 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
     let active_s = stop.saturating_sub(from).as_secs_f64();
     let bits = (flow.delivered_bytes - flow.delivered_at_warmup) as f64 * 8.0;
     let sender = &said["end"]["streams"][0]["sender"];
-    let rtt_s = |name: &str| sender[name].as_f64().filter(|us| *us > 0.0).map(|us| us * 1e-6);
+    let us = |name: &str| sender[name].as_f64().map(|us| us * 1e-6);
+    let ms = |name: &str| said["server"][name].as_f64().map(|ms| ms * 1e-3);
+    let rtt_s = |tcp: &str, quic: &str| us(tcp).or_else(|| ms(quic)).filter(|rtt_s| *rtt_s > 0.0);
     FlowRow {
         flow: number as u32,
         group: group.name.as_str().into(),
@@ -354,8 +357,8 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
         // Neither the path nor iperf3 distinguishes a timeout from other retransmissions.
         timeouts: 0,
         timeouts_after_warmup: 0,
-        min_rtt_s: rtt_s("min_rtt").into(),
-        srtt_s: rtt_s("mean_rtt").into(),
+        min_rtt_s: rtt_s("min_rtt", "min_rtt_ms").into(),
+        srtt_s: rtt_s("mean_rtt", "rtt_ms").into(),
         switched_s: None.into(),
         stop_s: group.stop.map(Time::as_secs_f64).into(),
     }
@@ -432,6 +435,7 @@ fn application(lab: &Lab, planned: &Planned, said: &Value) -> Value {
             "size_bytes": said["size_download"],
             "response_code": said["response_code"],
         }),
+        Application::H3 => quic::application(&name_of(lab, planned), said),
     }
 }
 

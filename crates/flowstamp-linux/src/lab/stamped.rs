@@ -51,7 +51,7 @@ impl Id {
     pub fn congestion_control(&self, law: Control) -> String {
         match law {
             Control::Stamped(law) => law.congestion_control(&self.host_name()),
-            Control::Kernel(name) => name.to_owned(),
+            Control::Kernel(name) | Control::Quic(name) => name.to_owned(),
         }
     }
 

@@ -1,9 +1,10 @@
 //! Per-flow measurements on the path: data delivered in order, according to the returning acks, and
-//! retransmissions.
+//! retransmissions. QUIC's acks are encrypted, so the path knows only when such a flow began, and its client reports the
+//! rest.
 //!
 //! A flow is identified by its unique port, which is the same in both directions.
 
-use super::frame::Segment;
+use super::frame::{Datagram, Segment};
 use flowstamp_laws::units::Time;
 use std::ops::Range;
 
@@ -128,6 +129,23 @@ impl Flows {
         match flow.high_seq {
             Some(high) if (end.wrapping_sub(high) as i32) <= 0 => flow.retransmissions += 1,
             _ => flow.high_seq = Some(end),
+        }
+    }
+
+    /// Records a datagram in either direction.
+    pub fn datagram(&mut self, now: Time, datagram: &Datagram) {
+        let number = number_of([datagram.source, datagram.destination]);
+        let flow = number.and_then(|number| self.flows.get_mut(number));
+        flow.map(|flow| flow.opened.get_or_insert(now));
+    }
+
+    /// Replaces the measurements of a flow by those that its client reports. `delivered` is the bytes delivered up
+    /// to a time.
+    pub fn report(&mut self, number: usize, flow: Flow, delivered: impl Fn(Time) -> u64) {
+        let flows = self.ended.as_mut().unwrap_or(&mut self.flows);
+        flows[number] = Flow { delivered_at_warmup: delivered(self.warmup), ..flow };
+        for (time, all) in &mut self.samples {
+            all[number] = delivered(*time);
         }
     }
 

@@ -273,6 +273,8 @@ impl Forwarder {
                             liars.answer(&mut bytes, &segment);
                         }
                     }
+                } else if let Some(datagram) = frame::datagram(&bytes) {
+                    self.flows.datagram(at, &datagram);
                 }
                 if let Some(back) = self.links[side].arrive(at, bytes) {
                     self.spare.push(back);

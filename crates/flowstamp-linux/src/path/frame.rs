@@ -1,9 +1,11 @@
-//! Reads and writes TCP's ports and numbers, the stamp and the echo in an Ethernet frame. Any bytes are safe
-//! as input.
+//! Reads and writes TCP's ports and numbers, the stamp and the echo in an Ethernet frame, and the stamp packet
+//! of QUIC in a UDP datagram. Any bytes are safe as input.
 
 use crate::law::Law;
 use flowstamp_laws::Stamp;
 use flowstamp_wire::option::{self, StampOption};
+use flowstamp_wire::quic_stamp::{self, Packet};
+use std::ops::Range;
 
 /// A TCP segment in a frame.
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +48,9 @@ fn u32_at(frame: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(frame.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The TCP segment of an IPv4 or IPv6 frame with up to two VLAN tags; `None` for other frames and for
-/// fragments.
-pub fn segment(frame: &[u8]) -> Option<Segment> {
+/// Offset of the IP header, and range of what it carries, if that is of `protocol`; `None` for fragments.
+/// Frames are of IPv4 or IPv6 with up to two VLAN tags.
+fn carried(frame: &[u8], protocol: u8) -> Option<(usize, Range<usize>)> {
     let mut ip = 14;
     let mut kind = u16_at(frame, 12)?;
     for _ in 0..2 {
@@ -57,21 +59,27 @@ pub fn segment(frame: &[u8]) -> Option<Segment> {
             ip += 4;
         }
     }
-    let (tcp, end) = match kind {
+    let (start, end) = match kind {
         0x0800 => {
             let first = *frame.get(ip)?;
             let header_len = usize::from(first & 15) * 4;
             let fragment = u16_at(frame, ip + 6)? & 0x3fff;
-            if first >> 4 != 4 || header_len < 20 || fragment != 0 || *frame.get(ip + 9)? != 6 {
+            if first >> 4 != 4 || header_len < 20 || fragment != 0 || *frame.get(ip + 9)? != protocol {
                 return None;
             }
             (ip + header_len, ip + usize::from(u16_at(frame, ip + 2)?))
         }
-        0x86dd if *frame.get(ip + 6)? == 6 => (ip + 40, ip + 40 + usize::from(u16_at(frame, ip + 4)?)),
+        0x86dd if *frame.get(ip + 6)? == protocol => (ip + 40, ip + 40 + usize::from(u16_at(frame, ip + 4)?)),
         _ => return None,
     };
+    (start <= end && end <= frame.len()).then_some((ip, start..end))
+}
+
+/// The TCP segment of a frame; `None` for other frames and for fragments.
+pub fn segment(frame: &[u8]) -> Option<Segment> {
+    let (ip, Range { start: tcp, end }) = carried(frame, 6)?;
     let header_len = usize::from(*frame.get(tcp + 12)? >> 4) * 4;
-    if header_len < 20 || end > frame.len() || tcp + header_len > end {
+    if header_len < 20 || tcp + header_len > end {
         return None;
     }
     Some(Segment {
@@ -87,27 +95,74 @@ pub fn segment(frame: &[u8]) -> Option<Segment> {
     })
 }
 
+/// Length of UDP's header.
+const UDP_LEN: usize = 8;
+
+/// A UDP datagram in a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram {
+    /// Offset of the IP header.
+    ip: usize,
+    /// Offset of the UDP header.
+    udp: usize,
+    /// Where the datagram ends.
+    end: usize,
+    pub source: u16,
+    pub destination: u16,
+}
+
+/// The UDP datagram of a frame; `None` for other frames and for fragments.
+pub fn datagram(frame: &[u8]) -> Option<Datagram> {
+    let (ip, Range { start: udp, end }) = carried(frame, 17)?;
+    if udp + UDP_LEN > end {
+        return None;
+    }
+    Some(Datagram { ip, udp, end, source: u16_at(frame, udp)?, destination: u16_at(frame, udp + 2)? })
+}
+
 /// A stamp in its long form, with its place in the frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamped {
-    /// Offset of the option.
+    /// Offset of the IP header.
+    ip: usize,
+    /// Offset of the stamp.
     at: usize,
-    /// Offset of TCP's checksum.
-    checksum: usize,
+    /// Offset of the checksum.
+    checksum: Checksum,
     /// The header that the law reads and writes.
     pub stamp: Stamp,
 }
 
-/// The stamp of `law` if the segment carries its long form.
-pub fn stamp(frame: &[u8], segment: &Segment, law: &Law) -> Option<Stamped> {
-    let options = segment.tcp + 20;
-    let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law.option?)?;
-    Some(Stamped { at: options + at, checksum: segment.tcp + 16, stamp: (law.read)(&found.stamp?) })
+/// Offset of a checksum. UDP's may be absent, which is zero.
+#[derive(Clone, Copy, Debug)]
+enum Checksum {
+    Tcp(usize),
+    Udp(usize),
 }
 
-/// Writes the stamp back if a router lowered it, and updates TCP's checksum.
+/// The stamp of `law` in a frame: in TCP's option, or in the stamp packet of QUIC.
+pub fn stamp_in(frame: &[u8], law: &Law) -> Option<Stamped> {
+    if let Some(segment) = segment(frame) {
+        return stamp(frame, &segment, law);
+    }
+    let (Datagram { ip, udp, end, .. }, protocol) = (datagram(frame)?, law.option?);
+    let payload = &frame[udp + UDP_LEN..end];
+    let packet = Packet::parse(payload).filter(|packet| packet.protocol == protocol)?;
+    let at = udp + UDP_LEN + packet.wire_len() - quic_stamp::STAMP_LEN;
+    Some(Stamped { ip, at, checksum: Checksum::Udp(udp + 6), stamp: (law.read)(&packet.stamp) })
+}
+
+/// The stamp of `law` if the segment carries its long form.
+fn stamp(frame: &[u8], segment: &Segment, law: &Law) -> Option<Stamped> {
+    let options = segment.tcp + 20;
+    let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law.option?)?;
+    let (at, checksum) = (options + at + option::STAMP.start, Checksum::Tcp(segment.tcp + 16));
+    Some(Stamped { ip: segment.ip, at, checksum, stamp: (law.read)(&found.stamp?) })
+}
+
+/// Writes the stamp back if a router lowered it, and updates the checksum.
 pub fn write(frame: &mut [u8], stamped: &Stamped, law: &Law) {
-    put(frame, stamped.at + option::STAMP.start, stamped.checksum, (law.write)(&stamped.stamp));
+    put(frame, stamped.at, stamped.checksum, (law.write)(&stamped.stamp));
 }
 
 /// An echo, with its place in the frame.
@@ -128,17 +183,22 @@ pub fn echo(frame: &[u8], segment: &Segment, law: &Law) -> Option<Echo> {
 
 /// Writes the echo, and updates TCP's checksum.
 pub fn write_echo(frame: &mut [u8], echo: &Echo) {
-    put(frame, echo.at + option::ECHO.start, echo.checksum, echo.value);
+    put(frame, echo.at + option::ECHO.start, Checksum::Tcp(echo.checksum), echo.value);
 }
 
-/// Writes four bytes, and updates TCP's checksum.
-fn put(frame: &mut [u8], at: usize, checksum: usize, field: u32) {
+/// Writes four bytes, and updates the checksum.
+fn put(frame: &mut [u8], at: usize, checksum_at: Checksum, field: u32) {
     let old: [u8; 4] = frame[at..at + 4].try_into().expect("four bytes");
     let new = field.to_be_bytes();
     if new == old {
         return;
     }
     frame[at..at + 4].copy_from_slice(&new);
+    let (Checksum::Tcp(checksum) | Checksum::Udp(checksum)) = checksum_at;
+    let is_udp = matches!(checksum_at, Checksum::Udp(_));
+    if is_udp && frame[checksum..checksum + 2] == [0, 0] {
+        return;
+    }
     // RFC 1624, eq. 3: HC' = ~(~HC + ~m + m'), in 16-bit words. At an odd offset, each byte is in the other
     // half of its word.
     let mut sum = u32::from(!u16::from_be_bytes([frame[checksum], frame[checksum + 1]]));
@@ -153,22 +213,24 @@ fn put(frame: &mut [u8], at: usize, checksum: usize, field: u32) {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
-    frame[checksum..checksum + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    // In UDP, zero means none, and all ones is the same sum (RFC 768).
+    let new = if is_udp && sum == 0xffff { 0xffff } else { !(sum as u16) };
+    frame[checksum..checksum + 2].copy_from_slice(&new.to_be_bytes());
 }
 
 /// Shift of the ECN bits in IP's second byte: IPv4 has them at its end, IPv6 before the flow label.
-fn ecn_shift(frame: &[u8], segment: &Segment) -> u32 {
-    if frame[segment.ip] >> 4 == 4 { 0 } else { 4 }
+fn ecn_shift(frame: &[u8], stamped: &Stamped) -> u32 {
+    if frame[stamped.ip] >> 4 == 4 { 0 } else { 4 }
 }
 
 /// The ECN bits.
-pub fn ecn(frame: &[u8], segment: &Segment) -> u16 {
-    u16::from(frame[segment.ip + 1] >> ecn_shift(frame, segment) & 3)
+pub fn ecn(frame: &[u8], stamped: &Stamped) -> u16 {
+    u16::from(frame[stamped.ip + 1] >> ecn_shift(frame, stamped) & 3)
 }
 
 /// Writes the ECN bits, and updates IPv4's checksum.
-pub fn write_ecn(frame: &mut [u8], segment: &Segment, bits: u16) {
-    let (at, shift) = (segment.ip, ecn_shift(frame, segment));
+pub fn write_ecn(frame: &mut [u8], stamped: &Stamped, bits: u16) {
+    let (at, shift) = (stamped.ip, ecn_shift(frame, stamped));
     let old = frame[at + 1];
     let new = (old & !(3 << shift)) | (bits as u8 & 3) << shift;
     if new == old {
@@ -224,6 +286,33 @@ mod tests {
         frame
     }
 
+    /// A frame with a UDP datagram.
+    fn udp(payload: &[u8], v6: bool, has_checksum: bool) -> Vec<u8> {
+        let length = ((UDP_LEN + payload.len()) as u16).to_be_bytes();
+        let mut frame = vec![0; 12];
+        if v6 {
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+            frame.extend(length);
+            frame.extend([17, 64]);
+            frame.extend([7; 32]);
+        } else {
+            frame.extend([0x08, 0x00, 0x45, 0]);
+            frame.extend((20 + (UDP_LEN + payload.len()) as u16).to_be_bytes());
+            frame.extend([0, 1, 0x40, 0, 64, 17, 0, 0]);
+            frame.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        }
+        let start = frame.len();
+        frame.extend([0x11, 0x51, 0x9c, 0x40]);
+        frame.extend(length);
+        frame.extend([0, 0]);
+        frame.extend(payload);
+        if has_checksum {
+            let sum = !folded(&frame[start..]);
+            frame[start + 6..start + 8].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
+        }
+        frame
+    }
+
     /// Sum of 16-bit words; the pseudo header is constant and left out.
     fn folded(bytes: &[u8]) -> u16 {
         let mut sum: u32 = bytes
@@ -256,10 +345,37 @@ mod tests {
             prop_assert_eq!(echo(&frame, &segment, rcp).expect("an echo").value, old);
         }
 
+        /// The path writes what the codec writes, and a right checksum stays right.
+        #[test]
+        fn stamp_packets_of_quic_are_stamped(
+            ids in prop::array::uniform2(proptest::collection::vec(any::<u8>(), 0..=20)), old: u32, new: u32, v6: bool,
+            has_checksum: bool, others in 1usize..40,
+        ) {
+            let rcp = named("rcp").expect("it is there");
+            let carried = option::Stamp { value: old, rtt: MicrosFloat::from_micros(50_000), last: 0 };
+            let mut payload = Vec::new();
+            Packet { protocol: option::Protocol::Rcp, dcid: &ids[0], scid: &ids[1], stamp: carried }.append(&mut payload);
+            payload.extend((0..others).map(|n| n as u8));
+            let mut frame = udp(&payload, v6, has_checksum);
+            let start = frame.len() - payload.len();
+            let mut stamped = stamp_in(&frame, rcp).expect("a stamp");
+            prop_assert!((RcpHeader::from(stamped.stamp).rate - f64::from(old) * 1e3).abs() < 1.0);
+            stamped.stamp.0[0] = f64::from(new) * 1e3;
+            write(&mut frame, &stamped, rcp);
+            quic_stamp::replace(&mut payload, option::Protocol::Rcp, |_| new.max(1));
+            prop_assert_eq!(&frame[start..], &payload);
+            let checksum = &frame[start - 2..start];
+            prop_assert_eq!(checksum == [0, 0], !has_checksum);
+            prop_assert!(!has_checksum || folded(&frame[start - UDP_LEN..]) == 0xffff);
+            let short = frame.len() - others;
+            frame.truncate(short);
+            prop_assert!(stamp_in(&frame, rcp).is_none(), "the datagram is cut");
+        }
+
         #[test]
         fn ecn_is_written_and_nothing_else(bits in 0_u16..4, before: u8, v6: bool) {
             let mut frame = made(0, 1, 2, v6);
-            let segment = segment(&frame).expect("a segment");
+            let stamped = stamp_in(&frame, named("rcp").expect("it is there")).expect("a stamp");
             // Also sets bits of DSCP or the flow label.
             frame[15] = before;
             if !v6 {
@@ -267,8 +383,8 @@ mod tests {
                 frame[24..26].copy_from_slice(&sum.to_be_bytes());
             }
             let was = frame.clone();
-            write_ecn(&mut frame, &segment, bits);
-            prop_assert_eq!(ecn(&frame, &segment), bits);
+            write_ecn(&mut frame, &stamped, bits);
+            prop_assert_eq!(ecn(&frame, &stamped), bits);
             let mask = if v6 { 0x30 } else { 3 };
             prop_assert_eq!(frame[15] & !mask, before & !mask);
             if !v6 {
@@ -285,6 +401,7 @@ mod tests {
             made.truncate(cut);
             made.append(&mut bytes);
             for law in LAWS {
+                let _ = stamp_in(&made, law);
                 if let Some(segment) = segment(&made)
                     && let Some(stamped) = stamp(&made, &segment, law)
                 {
@@ -292,8 +409,8 @@ mod tests {
                     let mut echo = echo(&made, &segment, law).expect("where a stamp is, an echo is");
                     echo.value ^= 0xff;
                     write_echo(&mut made, &echo);
-                    let other = ecn(&made, &segment) ^ 3;
-                    write_ecn(&mut made, &segment, other);
+                    let other = ecn(&made, &stamped) ^ 3;
+                    write_ecn(&mut made, &stamped, other);
                 }
             }
         }

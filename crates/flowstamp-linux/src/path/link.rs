@@ -273,16 +273,15 @@ impl EmulatedLink {
         let size = frame.bytes.len();
         self.counters.sent_bytes += size as u64;
         if let Some((router, law)) = self.spec.router.as_mut().zip(self.law)
-            && let Some(segment) = frame::segment(&frame.bytes)
-            && let Some(mut stamped) = frame::stamp(&frame.bytes, &segment, law)
+            && let Some(mut stamped) = frame::stamp_in(&frame.bytes, law)
         {
             let random = &mut self.random;
-            let mut bits = frame::ecn(&frame.bytes, &segment);
+            let mut bits = frame::ecn(&frame.bytes, &stamped);
             let packet = PacketOut { size: size as u32, stamp: &mut stamped.stamp, bits: &mut bits };
             router.on_departure(view, packet, || random.uniform());
             (law.tell)(&mut stamped.stamp, self.spec.told);
             frame::write(&mut frame.bytes, &stamped, law);
-            frame::write_ecn(&mut frame.bytes, &segment, bits);
+            frame::write_ecn(&mut frame.bytes, &stamped, bits);
             self.counters.stamped += 1;
         }
         if self.recorded.len() < self.spec.recorded {
@@ -327,8 +326,7 @@ impl EmulatedLink {
                 queue_bytes: self.waiting.bytes(),
                 queue_packets: self.waiting.packets(),
             };
-            let stamped =
-                self.law.and_then(|law| frame::segment(&bytes).and_then(|s| frame::stamp(&bytes, &s, law)));
+            let stamped = self.law.and_then(|law| frame::stamp_in(&bytes, law));
             router.on_arrival(view, PacketIn::of(size as u32, stamped.as_ref().map(|s| &s.stamp)));
         }
         let is_idle = self.starts.is_none() && self.free <= at;

@@ -152,9 +152,11 @@ impl Waits for Waiting {
     }
 }
 
-/// The flow of a frame: its ports if it is a TCP segment, otherwise 0.
+/// The flow of a frame: its ports if it carries TCP or UDP, otherwise 0.
 fn flow_of(frame: &Waiting) -> u64 {
-    frame::segment(&frame.bytes).map_or(0, |s| u64::from(s.source) << 16 | u64::from(s.destination))
+    let tcp = frame::segment(&frame.bytes).map(|s| [s.source, s.destination]);
+    let ports = tcp.or_else(|| frame::datagram(&frame.bytes).map(|d| [d.source, d.destination]));
+    ports.map_or(0, |[from, to]| u64::from(from) << 16 | u64::from(to))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use flowstamp_quic::controller;
 use flowstamp_quic::endpoint::Server;
-use flowstamp_quic::get::{Fetched, Wish, get};
+use flowstamp_quic::get::{Fetched, Watch, Wish, get};
 use flowstamp_quic::serve::{Site, serve};
 use flowstamp_quic::tls::Trust;
 use std::net::SocketAddr;
@@ -28,7 +28,16 @@ pub fn start_with(law: &str, fixed: bool, root: Option<PathBuf>) -> (SocketAddr,
 pub async fn fetch(url: &str, law: Option<&str>, trust: Trust) -> anyhow::Result<(Fetched, Vec<u8>)> {
     let law = law.map(|name| (controller::law(name).unwrap(), name.to_owned()));
     let scone = url.ends_with("?scone");
-    let wish = Wish { uri: url.parse()?, law, mtu: 1200, trust, scone, timeout: Duration::from_secs(20) };
+    let wish = Wish {
+        uri: url.parse()?,
+        law,
+        mtu: 1200,
+        trust,
+        scone,
+        timeout: Duration::from_secs(20),
+        port: 0,
+        watch: Watch::default(),
+    };
     let mut body = Vec::new();
     Ok((get(&wish, &mut body).await?, body))
 }

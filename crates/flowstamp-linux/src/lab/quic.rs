@@ -1,0 +1,207 @@
+//! Flows over QUIC: `flowstamp quic serve` on the sending host, and a `flowstamp quic get` per flow on the receiving one.
+//!
+//! Each flow has its own law, which its client names. The hosts' kernels need no law for it.
+
+use super::file::{Flows, Lab};
+use super::namespaces::{Id, Place, command};
+use super::network::LEFT;
+use crate::path::{Flow, Flows as Measured, PORTS};
+use crate::refusal::Refusal;
+use anyhow::Context;
+use flowstamp_laws::registry::{Header, SenderSpec};
+use flowstamp_laws::units::{Bytes, Time};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+const PROGRAM: &str = "flowstamp-quic";
+/// The server's UDP port.
+const PORT: u16 = 4433;
+/// Size of datagrams above UDP, the largest that fits Ethernet with a stamp packet.
+const MTU: u64 = 1420;
+/// Headers of Ethernet, IPv4 and UDP.
+const BELOW: u64 = 14 + 20 + 8;
+/// A short header with a connection ID of 8 bytes and a packet number of 2, the authentication tag, and the header of a STREAM
+/// frame with an offset of 4 bytes.
+const SHORT: u64 = 1 + 8 + 2 + 16 + 6;
+/// A stamp packet with a connection ID of 8 bytes.
+const STAMP: u64 = flowstamp_wire::quic_stamp::MIN_LEN as u64 + 8;
+
+/// The laws that `flowstamp quic` carries, as `controller::carried` in crates/flowstamp-quic says.
+pub fn laws() -> impl Iterator<Item = &'static str> {
+    let carried = |spec: &SenderSpec| {
+        spec.traits().stands_alone() && (spec.header() == Header::Plain || matches!(spec, SenderSpec::Rcp(_)))
+    };
+    SenderSpec::all().into_iter().filter(move |spec| carried(spec)).map(|spec| spec.name())
+}
+
+/// Sizes on the wire, without Ethernet's checksum.
+pub struct Sizes {
+    pub packet: Bytes,
+    pub header: Bytes,
+}
+
+/// The sizes of QUIC's packets, with or without stamp packets.
+pub fn sizes(stamped: bool) -> Sizes {
+    let below = BELOW + if stamped { STAMP } else { 0 };
+    Sizes { packet: Bytes::new(below + MTU), header: Bytes::new(below + SHORT) }
+}
+
+/// The program: that of FLOWSTAMP_QUIC, else beside this program, else in PATH.
+pub fn program() -> anyhow::Result<String> {
+    let named = std::env::var_os("FLOWSTAMP_QUIC").map(PathBuf::from);
+    let beside = std::env::current_exe()?.with_file_name(PROGRAM);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
+    let found = named.into_iter().chain([beside]).chain(in_path).find(|program| program.is_file());
+    let found = found
+        .ok_or_else(|| Refusal(format!("{PROGRAM} is missing, which app = \"h3\" needs; run make quic")))?;
+    Ok(found.to_str().context("its path is not UTF-8")?.to_owned())
+}
+
+/// A running server.
+pub struct Server {
+    child: Child,
+    fingerprint: String,
+}
+
+impl Server {
+    /// Starts the server, which listens when this returns.
+    pub fn start(id: &Id) -> anyhow::Result<Self> {
+        let mut serve = command(id, Place::Left, &program()?)?;
+        let listen = format!("{LEFT}:{PORT}");
+        serve.args(["quic", "serve", "--json", "--listen", &listen, "--mtu", &MTU.to_string()]);
+        serve.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let child = serve.spawn().context(PROGRAM)?;
+        let mut server = Self { child, fingerprint: String::new() };
+        let mut line = String::new();
+        BufReader::new(server.child.stdout.take().context("its output")?).read_line(&mut line)?;
+        let told: Value = serde_json::from_str(&line).unwrap_or_default();
+        server.fingerprint = told["fingerprint"].as_str().context("quic serve does not listen")?.to_owned();
+        Ok(server)
+    }
+
+    /// The client of one flow. It ends at the flow's end at the latest, so that it always reports.
+    pub fn client(
+        &self,
+        id: &Id,
+        lab: &Lab,
+        flows: &Flows,
+        number: usize,
+        start: Time,
+    ) -> anyhow::Result<Command> {
+        let mut get = command(id, Place::Right, &program()?)?;
+        // Without a size, more than a lab can transfer: the largest that `serve` has.
+        let size = flows.size.map_or(1_000_000_000_000, Bytes::get);
+        let own_port = (PORTS.start + number as u16).to_string();
+        let end = flows.stop.map_or(lab.duration, |stop| stop.min(lab.duration));
+        let seconds = end.saturating_sub(start).max(Time::from_millis(1)).as_secs_f64();
+        get.args(["quic", "get", &format!("https://{LEFT}:{PORT}/bytes/{size}"), "--json"]);
+        get.args(["--fingerprint", &self.fingerprint, "--law", lab.law_of(flows).name()]);
+        get.args(["--local-port", &own_port, "--mtu", &MTU.to_string()]);
+        get.args(["--seconds", &seconds.to_string(), "--timeout", &(seconds + 60.0).to_string()]);
+        get.args(["--every", &lab.probes.every.as_secs_f64().to_string()]);
+        Ok(get)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Puts what a flow's client has reported into the path's measurements. The path saw the client's first datagram, so it knows
+/// when the handshake began.
+///
+/// QUIC reports losses for a whole connection, so those of the warm-up count too.
+pub fn report(measured: &mut Measured, number: usize, lab: &Lab, said: &Value) {
+    let Some(opened) = measured.flows()[number].opened else { return };
+    let seconds = |name: &str| Time::from_secs_f64(said[name].as_f64().unwrap_or(0.0));
+    let Some(bytes) = said["bytes"].as_u64() else { return };
+    let began = opened + seconds("handshake_seconds");
+    let ended = began + seconds("seconds");
+    let mut arrived = vec![(began, 0)];
+    arrived.extend(said["arrived"].as_array().into_iter().flatten().filter_map(|sample| {
+        Some((began + Time::from_secs_f64(sample["seconds"].as_f64()?), sample["bytes"].as_u64()?))
+    }));
+    arrived.push((ended, bytes));
+    let delivered = |at: Time| interpolated(&arrived, at);
+    let server = |name: &str| said["server"][name].as_u64().unwrap_or(0);
+    let in_time = ended <= lab.duration;
+    let mut flow = Flow::default();
+    flow.opened = Some(opened);
+    flow.started = Some(began);
+    flow.finished = (said["complete"] == true && in_time).then_some(ended);
+    flow.delivered_bytes = delivered(lab.duration);
+    flow.last_ack = Some(ended.min(lab.duration));
+    flow.retransmissions = server("lost_packets") as u32;
+    flow.packets = server("sent_packets");
+    measured.report(number, flow, delivered);
+}
+
+/// The bytes at a time, by a straight line between two samples, which are in the order of their times.
+fn interpolated(samples: &[(Time, u64)], at: Time) -> u64 {
+    let after = samples.partition_point(|(time, _)| *time <= at);
+    match (after.checked_sub(1).map(|before| samples[before]), samples.get(after)) {
+        (None, _) => 0,
+        (Some((_, bytes)), None) => bytes,
+        (Some((from, least)), Some((to, most))) => {
+            let share = at.saturating_sub(from).as_secs_f64() / to.saturating_sub(from).as_secs_f64();
+            least + (share * (most - least) as f64) as u64
+        }
+    }
+}
+
+/// A summary of the report of a flow's client.
+pub fn application(flow: &str, said: &Value) -> Value {
+    let total_s =
+        said["seconds"].as_f64().zip(said["handshake_seconds"].as_f64()).map(|(body, hand)| body + hand);
+    json!({
+        "flow": flow,
+        "app": "h3",
+        "time_total_s": total_s.filter(|_| said["complete"] == true),
+        "handshake_s": said["handshake_seconds"],
+        "size_bytes": said["bytes"],
+        "complete": said["complete"],
+        "response_code": said["status"],
+        "stamps": said["stamps"],
+        "server": said["server"],
+    })
+}
+
+/// Why a flow has left its law, if it has.
+pub fn left(said: &Value) -> Option<&'static str> {
+    (said["server"]["fell_back"] == true).then_some("its routers are not the bottleneck")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_fit_ethernet() {
+        assert_eq!(sizes(false).packet.get() - sizes(false).header.get(), MTU - SHORT);
+        assert!(sizes(true).packet.get() <= 1514);
+    }
+
+    proptest! {
+        /// Bytes never fall with time, and agree with the samples.
+        #[test]
+        fn bytes_over_time_rise(steps in proptest::collection::vec((1u64..1000, 0u64..100_000), 1..20), at in 0u64..30_000) {
+            let mut samples = vec![(Time::from_millis(10), 0)];
+            for (ms, bytes) in steps {
+                let (time, before) = samples[samples.len() - 1];
+                samples.push((time + Time::from_millis(ms), before + bytes));
+            }
+            for (time, bytes) in &samples {
+                prop_assert_eq!(interpolated(&samples, *time), *bytes);
+            }
+            let at = Time::from_millis(at);
+            prop_assert!(interpolated(&samples, at) <= interpolated(&samples, at + Time::from_millis(7)));
+        }
+    }
+}
