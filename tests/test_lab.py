@@ -14,7 +14,7 @@ import pytest
 from conftest import SCENARIO
 
 import flowstamp as fs
-from flowstamp import lab, linux, results, trials
+from flowstamp import lab, linux, quic, results, trials
 from flowstamp.cli import run_command
 from flowstamp.errors import ScenarioError, UsageError
 
@@ -78,6 +78,26 @@ def test_compare_against_the_simulator_says_what_it_needs(
     assert "lab: " in capsys.readouterr().err
 
 
+H3 = """
+duration = "4s"
+warmup = "1s"
+path = {rate = "10Mbps", rtt = "40ms", buffer = "1BDP"}
+router = {law = "rcp", where = "WHERE"}
+host = {law = "rcp"}
+[[flows]]
+name = "long"
+app = "h3"
+count = 2
+[[flows]]
+name = "pages"
+app = "h3"
+size = "100kB"
+start = "2s"
+every = "300ms"
+count = 3
+"""
+
+
 def _why_not() -> str:
     if linux.program() is None:
         return linux.missing()
@@ -106,6 +126,34 @@ def test_a_lab_of_the_kernels_own_law_runs(tmp_path: Path) -> None:
         lab.run(file, tmp_path / "out", lab_id="test")
 
 
+def _why_no_quic() -> str:
+    return _why_not() or (f"{quic.MISSING}" if quic.program() is None else "")
+
+
+@pytest.mark.kernel
+@pytest.mark.skipif(bool(_why_no_quic()), reason=_why_no_quic())
+@pytest.mark.parametrize("where", ["path", "bpf"])
+def test_flows_over_quic_get_rcps_rate_from_a_router(
+    tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOWSTAMP_QUIC", str(quic.program()))
+    file = tmp_path / "lab.toml"
+    file.write_text(H3.replace("WHERE", where))
+    measured = lab.run(file, tmp_path / "out", lab_id=f"h3{where[:1]}")
+    summary = measured.results.summary
+    assert summary["groups"]["pages"]["completed"] == 3
+    told = [one["server"] for one in summary["applications"]]
+    assert not [one for one in told if one["fell_back"] or one["law"] != "rcp"]
+    assert all(one["stamps"] > 0 for one in summary["applications"])
+    # Each server obeys the router's rate. Where nothing lowers the stamps, a flow becomes a TCP without a rate.
+    assert all(0 < one["rate_bps"] < 10e6 for one in told)
+    assert 0 < summary["groups"]["long"]["goodput_bps"] < 10e6
+    # The client's bytes are in the tables, in the simulator's format.
+    assert measured.results.flows["delivered_bytes"].min() >= 100_000
+    series = measured.results.series("group", "long", "goodput_bps")[1]
+    assert series.max() > 1e6
+
+
 def row(page_s: list[float], **more: object) -> dict[str, object]:
     """The results of one run of a lab with pages."""
     groups = {name: {"flows": 3, "goodput_bps": 5e7} for name in ("long", "pages")}
@@ -129,6 +177,11 @@ def test_a_lab_under_another_protocol() -> None:
     assert kernels["router"] == {"law": "none", "where": "bpf"}
     assert kernels["host"] == {"law": "cubic"}
     assert kernels["path"] == tree["path"]
+    pages = tomllib.loads((LABS / "pages.toml").read_text())
+    quic = trials.variant(pages, "quic-rcp", LABS)
+    assert (quic["router"]["law"], quic["host"]) == ("rcp", {"law": "rcp"})
+    assert [(flows["app"], flows.get("size")) for flows in quic["flows"]] == [("h3", None), ("h3", "100kB")]
+    assert trials.variant(pages, "quic-bbr3", LABS)["router"] == {"law": "none", "where": "bpf"}
     blind = tomllib.loads((LABS / "xcp-b-trace.toml").read_text())
     assert trials.variant(blind, "xcp-b", LABS)["host"] == {"law": "xcp", "any_rtt": True}
     assert trials.variant(blind, "bbr", LABS)["host"] == {"law": "bbr"}
@@ -166,6 +219,11 @@ def test_compare_of_a_lab_refuses_in_a_line(capsys: pytest.CaptureFixture[str], 
             LABS / "pages.toml",
             ("--protocols", "rcp,cubik"),
             '"cubik" is not a protocol; did you mean "cubic"?',
+        ),
+        (
+            LABS / "pages.toml",
+            ("--protocols", "quic-cubik"),
+            '"quic-cubik" is not a protocol; did you mean "quic-cubic"?',
         ),
         (LABS / "pages.toml", ("--protocols", "rcp,rcp"), '"rcp" appears twice'),
         (LABS / "pages.toml", ("--protocols", "rcp", "--set", "duration=5s"), "--set: is not for a lab"),

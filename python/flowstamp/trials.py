@@ -3,6 +3,8 @@
 
 Protocols alternate, so that other load on the machine affects all of them equally. A run that is invalid because the
 machine was busy is repeated at most twice. If it is still invalid, the statistics exclude it.
+
+A protocol is a law of TCP, or `quic-` and a law of QUIC: the flows then use HTTP/3 by `flowstamp quic`.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ TRIES = 3
 MOST_BYTES = 1 << 20
 """Maximum size of a lab's file in bytes; larger files are scenarios."""
 
+OVER_QUIC = "quic-"
+"""Prefix of protocols whose flows use QUIC."""
+
 Say = Callable[[str], None]
 Tree = dict[str, Any]
 
@@ -53,6 +58,8 @@ def check(protocols: Sequence[str]) -> None:
         if not _hosts_law(name):
             known = laws()
             there = dict.fromkeys([*known["senders"], *filter(_hosts_law, known["routers"])])
+            prefix = OVER_QUIC if name.startswith(OVER_QUIC) else ""
+            there = dict.fromkeys(prefix + law for law in there)
             raise UsageError(f"--protocols: {nearest(name, there, 'is not a protocol')}")
     twice = next((name for name in protocols if protocols.count(name) > 1), None)
     if twice:
@@ -65,6 +72,7 @@ def _hosts_law(protocol: str) -> str:
     For a router law, it is the first sender law whose default router this is when the capacity is unknown. Empty for
     "none" and for unknown protocols.
     """
+    protocol = protocol.removeprefix(OVER_QUIC)
     senders = laws()["senders"]
     if protocol in senders or protocol == "none":
         return protocol.removeprefix("none")
@@ -74,11 +82,12 @@ def _hosts_law(protocol: str) -> str:
 def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
     """Returns the lab with all hosts and flows under the protocol's law, and the router under its router law or none.
 
-    The router keeps its parameters if its law stays. Relative paths in the lab refer to `folder`.
+    The router keeps its parameters if its law stays. Under a protocol over QUIC, all flows use HTTP/3. Relative paths in the lab refer to `folder`.
     """
     router = dict(tree.get("router", {}))
     place = {"where": router.get("where", "bpf")}
-    law = protocol if protocol in laws()["routers"] else "none"
+    law = protocol.removeprefix(OVER_QUIC)
+    law = law if law in laws()["routers"] else "none"
     new: Tree = json.loads(json.dumps(tree))
     new["router"] = router if router.get("law") == law else {"law": law} | place
     new["host"] = dict(tree.get("host", {})) | {"law": _hosts_law(protocol)}
@@ -86,6 +95,8 @@ def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
         new["host"].pop("any_rtt", None)
     for flows in new.get("flows", ()):
         flows.pop("law", None)
+        if protocol.startswith(OVER_QUIC):
+            flows["app"] = "h3"
     for key in ("rate", "reverse_rate"):
         rate = new["path"].get(key)
         if isinstance(rate, dict) and isinstance(rate.get("trace"), str):
@@ -142,11 +153,16 @@ def run(
 
 
 def row(summary: Mapping[str, Any]) -> Tree:
-    """Returns the results of one run. Download times are those of curl: from before the connection to the last byte."""
+    """Returns the results of one run.
+
+    Download times are those of curl and of `flowstamp quic`: from before the connection to the last byte.
+    """
     link = summary["links"][lab.BOTTLENECK]
     pages: dict[str, list[float]] = {}
     for application in summary["applications"]:
-        if application["app"] == "http" and application["response_code"] == 200:
+        done = application["app"] in {"http", "h3"} and application["response_code"] == 200
+        # An endless flow over QUIC is a download that never ends.
+        if done and application["time_total_s"] is not None:
             pages.setdefault(application["flow"].rpartition(".")[0], []).append(application["time_total_s"])
     hosts = summary["hosts"]["groups"] or {}
     return {
