@@ -276,6 +276,37 @@ FS_INLINE bool fs_find_quic(struct __sk_buff *skb, __u16 exid, struct fs_found *
 	return true;
 }
 
+/* Reads RCP's rate and the RTT that a packet carries. False if they are outside the frame's linear part. */
+FS_INLINE bool fs_rcp_carried(struct __sk_buff *skb, const struct fs_found *found, __be32 *rate, __u64 *rtt_us)
+{
+	struct fs_shim *shim;
+	__u8 *option;
+
+	if (found->quic) {
+		__u8 stamp[FS_AT_FLAGS - FS_AT_STAMP];
+
+		if (bpf_skb_load_bytes(skb, found->option + FS_AT_STAMP, stamp, sizeof(stamp)))
+			return false;
+		__builtin_memcpy(rate, stamp, sizeof(*rate));
+		*rtt_us = fs_rtt_unpack((__u16)stamp[4] << 8 | stamp[5]);
+		return true;
+	}
+	if (found->shim) {
+		shim = FS_AT(found->option, FS_SHIM_LEN);
+		if (!shim)
+			return false;
+		*rate = shim->rate;
+		*rtt_us = bpf_ntohs(shim->rtt_ms) * 1000ULL;
+		return true;
+	}
+	option = FS_AT(found->option, FS_LONG_LEN);
+	if (!option)
+		return false;
+	__builtin_memcpy(rate, option + FS_AT_STAMP, sizeof(*rate));
+	*rtt_us = fs_rtt_unpack((__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1]);
+	return true;
+}
+
 /*
  * Replaces the four bytes `was` at `offset` in the option by `is` and updates the checksum of TCP or UDP. A wrong checksum
  * stays wrong, and a UDP checksum of zero stays zero.

@@ -117,37 +117,6 @@ FS_INLINE void share_packet(struct __sk_buff *skb, bool own)
 		fs_zombies_arrival(list, count, flow, bpf_get_prandom_u32());
 }
 
-/* Reads the rate and the RTT that a packet carries. False if they are outside the frame's linear part. */
-FS_INLINE bool rcp_carried(struct __sk_buff *skb, const struct fs_found *found, __be32 *rate, __u64 *rtt_us)
-{
-	struct fs_shim *shim;
-	__u8 *option;
-
-	if (found->quic) {
-		__u8 stamp[FS_AT_FLAGS - FS_AT_STAMP];
-
-		if (bpf_skb_load_bytes(skb, found->option + FS_AT_STAMP, stamp, sizeof(stamp)))
-			return false;
-		__builtin_memcpy(rate, stamp, sizeof(*rate));
-		*rtt_us = fs_rtt_unpack((__u16)stamp[4] << 8 | stamp[5]);
-		return true;
-	}
-	if (found->shim) {
-		shim = FS_AT(found->option, FS_SHIM_LEN);
-		if (!shim)
-			return false;
-		*rate = shim->rate;
-		*rtt_us = bpf_ntohs(shim->rtt_ms) * 1000ULL;
-		return true;
-	}
-	option = FS_AT(found->option, FS_LONG_LEN);
-	if (!option)
-		return false;
-	__builtin_memcpy(rate, option + FS_AT_STAMP, sizeof(*rate));
-	*rtt_us = fs_rtt_unpack((__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1]);
-	return true;
-}
-
 FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs_sums *sum)
 {
 	struct fs_found found = {};
@@ -161,7 +130,7 @@ FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 		share_packet(skb, stamped || found.ack);
 	if (!config.share || stamped || found.ack)
 		fs_rcp_input(&sum->rcp, skb->wire_len);
-	if (!stamped || !rcp_carried(skb, &found, &was, &rtt_us))
+	if (!stamped || !fs_rcp_carried(skb, &found, &was, &rtt_us))
 		return;
 	rtt_us = fs_rcp_counts_as(config.rcp.max_rtt_us, link->rcp.most_rtt_us, rtt_us);
 	fs_rcp_rtt(&sum->rcp, config.rcp.max_rtt_us, rtt_us,

@@ -3,9 +3,11 @@
 
 mod applications;
 mod backlog;
+mod carried;
 mod departures;
 mod fairness;
 mod file;
+mod flows;
 #[cfg(test)]
 mod mutated;
 mod namespaces;
@@ -159,7 +161,7 @@ fn set_up(id: &Id, lab: &Lab, by: By) -> anyhow::Result<Network> {
         stamped::enable_hosts(id, law, lab.host.any_rtt)?;
     }
     // The kernel's default where no flow is TCP's.
-    let host = lab.tcp_laws().next().unwrap_or_default();
+    let host = lab.tcp_laws().last().unwrap_or_default();
     network.congestion_control(&id.congestion_control(host))?;
     if with_router {
         stamped::attach_router(id, lab)?;
@@ -202,11 +204,7 @@ fn measure(
     let idle_share = if all > 0.0 { idle / all } else { 0.0 };
     let failures = std::mem::take(&mut applications.failures);
     let said: Vec<_> = (0..plan.len()).map(|number| applications.said(number)).collect();
-    for (number, said) in said.iter().enumerate() {
-        if !lab.flows[plan[number].group].app.is_tcp() {
-            quic::report(&mut report.flows, number, lab, said);
-        }
-    }
+    quic::report(&mut report.flows, lab, plan, &said);
     let hosts = our_law(lab).map(|_| stamped::hosts_status(id)).transpose()?.unwrap_or_default();
     let control = |planned: &Planned| {
         let law = lab.law_of(&lab.flows[planned.group]);
@@ -233,7 +231,7 @@ fn measure(
 
 /// The law that the hosts' TCP requests: `host.law`, or the law of the first group with one of ours.
 fn our_law(lab: &Lab) -> Option<&'static Law> {
-    lab.tcp_laws().find_map(file::Control::law)
+    lab.tcp_laws().find_map(flows::Control::law)
 }
 
 /// Ticks of all CPUs since boot: idle, and total.
@@ -389,6 +387,21 @@ fn tell(lab: &Lab, results: &results::Results) {
         if group.is_object() {
             println!("    {}", departures::line(group));
         }
+    }
+    for video in s["applications"].as_array().into_iter().flatten().filter(|one| one["app"] == "video") {
+        println!("  {}", quic::line(video));
+    }
+    if lab.router.scone.is_some() {
+        let scone = &s["scone"];
+        println!(
+            "  scone  advice {:.3} Mb/s, {} packets, {} lowered, periods over the advice: {} of {}, dropped {}",
+            number(&scone["advice_bps"]) / 1e6,
+            scone["packets"],
+            scone["lowered_packets"],
+            scone["periods_over"],
+            scone["periods"],
+            scone["dropped_packets"]
+        );
     }
     let late = &s["path"]["lateness"];
     println!(

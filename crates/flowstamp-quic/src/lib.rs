@@ -6,7 +6,7 @@
 //!     controller                     quinn's congestion controller, of one connection
 //!     socket, alarm, stamps, scone   quinn's socket, with the law's pace and stamps, and advice
 //!     endpoint, tls, ids             quinn's endpoints
-//!     serve, get                     HTTP/3: the commands
+//!     serve, get, video              HTTP/3: the commands
 //!     path                           a path in user space, for tests without root
 //! ```
 
@@ -25,3 +25,4 @@ pub mod serve;
 pub mod socket;
 pub mod stamps;
 pub mod tls;
+pub mod video;

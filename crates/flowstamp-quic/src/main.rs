@@ -3,10 +3,13 @@
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use flowstamp_laws::units::{Bytes, Rate, Time};
-use flowstamp_quic::get::{Fetched, Watch, Wish, get};
+use flowstamp_laws::video::{Advice, Choice, Params};
+use flowstamp_quic::get::{Fetched, Watch, Wish, get, within};
 use flowstamp_quic::serve::{Site, serve};
-use flowstamp_quic::{controller, endpoint, path, tls};
+use flowstamp_quic::video::{Row, Watched};
+use flowstamp_quic::{controller, endpoint, path, tls, video};
 use flowstamp_wire::scone::Signal;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Write};
@@ -37,6 +40,8 @@ enum Command {
     Serve(Serve),
     /// Fetch a page by HTTP/3, and print goodput, RTT and losses
     Get(Get),
+    /// Watch a video by HTTP/3, whose bitrate adapts to buffer, throughput or the network's advice
+    Video(Video),
     /// Forward between a client and a server with a rate, a delay and a router's law, until stopped
     Path(Path),
     /// List the laws that QUIC carries
@@ -70,6 +75,25 @@ struct Get {
     /// https://HOST[:PORT]/PATH
     #[arg(value_parser = page)]
     url: http::Uri,
+    #[command(flatten)]
+    connect: Connect,
+    /// File for the body. Default: it is discarded
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// End the body after so many seconds, complete or not
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<f64>,
+    /// Put the bytes received so far into the JSON, at this interval in seconds
+    #[arg(long, value_parser = seconds, requires = "json")]
+    every: Option<f64>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a client connects.
+#[derive(Debug, Args)]
+struct Connect {
     /// Law of both ends: a name, or a JSON table with `law` and its parameters. Default: the server's
     #[arg(long)]
     law: Option<String>,
@@ -82,24 +106,45 @@ struct Get {
     /// Ask for SCONE packets, in which the network writes throughput advice
     #[arg(long)]
     scone: bool,
-    /// File for the body. Default: it is discarded
-    #[arg(long, short)]
-    output: Option<PathBuf>,
     /// Size of datagrams above UDP in bytes, 1200 to 1420
     #[arg(long, default_value_t = 1200, value_parser = mtu)]
     mtu: u16,
-    /// Longest time in seconds
+    /// Longest time in seconds; of a video, beyond its length
     #[arg(long, default_value_t = 300.0)]
     timeout: f64,
-    /// End the body after so many seconds, complete or not
-    #[arg(long, value_parser = seconds)]
-    seconds: Option<f64>,
-    /// Put the bytes received so far into the JSON, at this interval in seconds
-    #[arg(long, value_parser = seconds, requires = "json")]
-    every: Option<f64>,
     /// This host's UDP port. Default: a free one
     #[arg(long, default_value_t = 0)]
     local_port: u16,
+}
+
+#[derive(Debug, Args)]
+struct Video {
+    /// https://HOST[:PORT]/ of a server that has bodies of any size, such as `serve`
+    #[arg(value_parser = page)]
+    url: http::Uri,
+    #[command(flatten)]
+    connect: Connect,
+    /// Duration of the video, a whole number of segments. Default: 60s
+    #[arg(long)]
+    length: Option<Time>,
+    /// Duration of a segment. Default: 4s
+    #[arg(long)]
+    segment: Option<Time>,
+    /// Bitrates, rising, such as 1Mbps,3Mbps. Default: eleven from 235kbps to 5Mbps
+    #[arg(long, value_delimiter = ',')]
+    ladder: Vec<Rate>,
+    /// Rule for the next segment: rate, buffer, or advice. Default: rate
+    #[arg(long, value_parser = choice::<Choice>)]
+    choice: Option<Choice>,
+    /// With --scone: follow, or ignore. Default: follow
+    #[arg(long, value_parser = choice::<Advice>)]
+    advice: Option<Advice>,
+    /// Other parameters of the client, as a JSON table with their names in scenarios, such as '{"max_buffer": "20s"}'
+    #[arg(long, default_value = "{}")]
+    player: String,
+    /// End the client after so many seconds, before the video's end
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<f64>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -143,6 +188,11 @@ fn mtu(text: &str) -> Result<u16, String> {
 fn seconds(text: &str) -> Result<f64, &'static str> {
     let good = |seconds: &f64| (1e-3..1e6).contains(seconds);
     text.parse().ok().filter(good).ok_or("it must be a number of seconds, from 0.001 to below 1000000")
+}
+
+/// Reads a word of a closed set.
+fn choice<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(json!(text)).map_err(|error| error.to_string())
 }
 
 fn socket(text: &str) -> Result<SocketAddr, &'static str> {
@@ -198,6 +248,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Laws => writeln!(io::stdout(), "{}", controller::names().join("\n"))?,
         Command::Serve(options) => run_serve(options).await?,
         Command::Path(options) => run_path(options).await?,
+        Command::Video(options) => run_video(options).await?,
         Command::Get(options) => return run_get(options).await,
     }
     Ok(ExitCode::SUCCESS)
@@ -248,24 +299,93 @@ async fn run_path(options: Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn run_get(options: Get) -> anyhow::Result<ExitCode> {
-    let law = match options.law {
+/// The wish of a client's options.
+fn wish(uri: http::Uri, connect: Connect, watch: Watch) -> anyhow::Result<Wish> {
+    let Connect { law, fingerprint, insecure, scone, mtu, timeout, local_port: port } = connect;
+    let law = match law {
         Some(text) => Some((controller::law(&text).map_err(anyhow::Error::msg)?, text)),
         None => None,
     };
     anyhow::ensure!(
-        options.insecure || options.fingerprint.is_some(),
+        insecure || fingerprint.is_some(),
         "--fingerprint is missing; give the one that `serve` prints, or trust any server with --insecure"
     );
-    let trust = options.fingerprint.map_or(tls::Trust::Anybody, tls::Trust::Fingerprint);
-    anyhow::ensure!(
-        options.timeout > 0.0 && options.timeout < 1e6,
-        "--timeout: it must be above 0 and below 1e6"
-    );
-    let timeout = Duration::from_secs_f64(options.timeout);
+    let trust = fingerprint.map_or(tls::Trust::Anybody, tls::Trust::Fingerprint);
+    anyhow::ensure!(timeout > 0.0 && timeout < 1e6, "--timeout: it must be above 0 and below 1e6");
+    let timeout = Duration::from_secs_f64(timeout);
+    Ok(Wish { uri, law, mtu, trust, scone, timeout, port, watch })
+}
+
+async fn run_video(options: Video) -> anyhow::Result<()> {
+    let mut params: Params =
+        serde_json::from_str(&options.player).map_err(|error| anyhow::anyhow!("--player: {error}"))?;
+    let length = options.length.or(params.length).unwrap_or(Time::from_secs(60));
+    params.length = Some(length);
+    params.segment = options.segment.unwrap_or(params.segment);
+    params.choice = options.choice.unwrap_or(params.choice);
+    params.advice = options.advice.unwrap_or(params.advice);
+    if !options.ladder.is_empty() {
+        params.ladder = options.ladder;
+    }
+    params.check().map_err(|(key, why)| anyhow::anyhow!("video: {key} {why}"))?;
+    let watch = Watch { lasts: options.seconds.map(Duration::from_secs_f64), every: None };
+    let mut wish = wish(options.url, options.connect, watch)?;
+    wish.timeout += Duration::from_secs_f64(length.as_secs_f64());
+    let line = |row: &Row| if options.json { Ok(()) } else { show_segment(row) };
+    let watched = within(&wish, video::watch(&wish, &params, line)).await?;
+    if options.json {
+        writeln!(io::stdout(), "{}", serde_json::to_string(&watched)?)?;
+    } else {
+        show_watched(&watched)?;
+    }
+    Ok(())
+}
+
+fn megabits(bps: f64) -> String {
+    format!("{:.2} Mb/s", bps / 1e6)
+}
+
+fn advised(bps: Option<u64>) -> String {
+    bps.map_or_else(|| "none".to_owned(), |bps| megabits(bps as f64))
+}
+
+fn show_segment(row: &Row) -> io::Result<()> {
+    let Row { segment, requested_seconds, bitrate_bps, bytes, seconds, buffer_seconds, advice_bps } = *row;
+    let mut out = io::stdout();
+    writeln!(
+        out,
+        "segment {segment:3}  at {requested_seconds:6.1} s  {}  {bytes:8} bytes in {seconds:6.3} s  buffer {buffer_seconds:4.1} s  advice {}",
+        megabits(bitrate_bps),
+        advised(advice_bps)
+    )?;
+    out.flush()
+}
+
+fn show_watched(watched: &Watched) -> io::Result<()> {
+    let mut out = io::stdout();
+    writeln!(out, "segments     {}, {} switches", watched.segments.len(), watched.switches)?;
+    let mean = watched.mean_bitrate_bps.map_or_else(|| "none".to_owned(), megabits);
+    writeln!(out, "bitrate      {mean} on average")?;
+    writeln!(out, "startup      {:.2} s", watched.startup_seconds)?;
+    writeln!(out, "stalls       {}, {:.2} s", watched.stalls, watched.stalled_seconds)?;
+    if let Some(server) = &watched.server {
+        writeln!(out, "law          {}", server.law)?;
+        writeln!(out, "lost         {} of {} packets", server.lost_packets, server.sent_packets)?;
+    }
+    if watched.scone_packets > 0 {
+        writeln!(
+            out,
+            "SCONE        {} packets, advice {}",
+            watched.scone_packets,
+            advised(watched.advice_bps)
+        )?;
+    }
+    Ok(())
+}
+
+async fn run_get(options: Get) -> anyhow::Result<ExitCode> {
     let [lasts, every] = [options.seconds, options.every].map(|s| s.map(Duration::from_secs_f64));
-    let Get { mtu, scone, local_port: port, url: uri, .. } = options;
-    let wish = Wish { uri, law, mtu, trust, scone, timeout, port, watch: Watch { lasts, every } };
+    let wish = wish(options.url, options.connect, Watch { lasts, every })?;
     let mut start = Start::default();
     let fetched = match &options.output {
         Some(path) => {
@@ -329,10 +449,12 @@ fn show(fetched: &Fetched) -> io::Result<()> {
         writeln!(out, "stamps       {}", fetched.stamps)?;
     }
     if fetched.scone_packets > 0 {
-        let advice = fetched
-            .advice_bps
-            .map_or_else(|| "none".to_owned(), |rate| format!("{:.2} Mb/s", rate as f64 / 1e6));
-        writeln!(out, "SCONE        {} packets, advice {advice}", fetched.scone_packets)?;
+        writeln!(
+            out,
+            "SCONE        {} packets, advice {}",
+            fetched.scone_packets,
+            advised(fetched.advice_bps)
+        )?;
     }
     Ok(())
 }

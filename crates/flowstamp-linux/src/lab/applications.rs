@@ -1,6 +1,8 @@
 //! Runs iperf3, nginx, curl and `flowstamp quic`: starts them on time and ends them with the lab.
 
-use super::file::{Application, Flows, Lab};
+use super::file::Lab;
+pub use super::flows::Planned;
+use super::flows::{Application, Flows};
 use super::namespaces::{Id, Place, command};
 use super::network::{LEFT, RIGHT};
 use super::quic;
@@ -18,17 +20,6 @@ const IPERF_PORT: u16 = 5201;
 pub const HTTP_PORT: u16 = 8080;
 /// Bytes that an iperf3 client writes to each connection before its data.
 const IPERF_COOKIE_BYTES: u64 = 37;
-
-/// A planned flow.
-#[derive(Clone, Copy, Debug)]
-pub struct Planned {
-    /// Its group in the lab.
-    pub group: usize,
-    /// Its number in the group.
-    pub index: u32,
-    /// When its program starts.
-    pub start: Time,
-}
 
 /// All flows in the order of their groups; a flow's index here is its number.
 pub fn plan(lab: &Lab) -> Vec<Planned> {
@@ -49,7 +40,7 @@ pub fn plan(lab: &Lab) -> Vec<Planned> {
 pub fn preambles(lab: &Lab, plan: &[Planned]) -> Vec<u64> {
     let of = |flow: &Planned| match lab.flows[flow.group].app {
         Application::Iperf3 => IPERF_COOKIE_BYTES,
-        Application::Http | Application::H3 => 0,
+        Application::Http | Application::H3 | Application::Video => 0,
     };
     plan.iter().map(of).collect()
 }
@@ -71,7 +62,7 @@ impl<'a> Applications<'a> {
     pub fn start(id: &'a Id, lab: &'a Lab, plan: &'a [Planned]) -> anyhow::Result<Self> {
         let (servers, clients, failures) = (Vec::new(), Vec::new(), Vec::new());
         let mut all = Self { id, lab, plan, servers, quic: None, clients, failures };
-        if lab.flows.iter().any(|flows| flows.app == Application::H3) {
+        if lab.flows.iter().any(|flows| !flows.app.is_tcp()) {
             all.quic = Some(quic::Server::start(id)?);
         }
         for (number, flow) in plan.iter().enumerate() {
@@ -165,7 +156,7 @@ impl<'a> Applications<'a> {
                 curl.arg(format!("http://{LEFT}:{HTTP_PORT}/{size}"));
                 curl
             }
-            Application::H3 => {
+            Application::H3 | Application::Video => {
                 let server = self.quic.as_ref().context("quic serve does not run")?;
                 server.client(self.id, self.lab, flows, number, flow.start)?
             }
@@ -267,9 +258,9 @@ pub fn check(lab: &Lab) -> anyhow::Result<()> {
         needed.extend(match flows.app {
             Application::Iperf3 => ["iperf3"].as_slice(),
             Application::Http => &["nginx", "curl"],
-            Application::H3 => &[],
+            Application::H3 | Application::Video => &[],
         });
-        if flows.app == Application::H3 {
+        if !flows.app.is_tcp() {
             quic::program()?;
         }
     }

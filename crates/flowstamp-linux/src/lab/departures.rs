@@ -1,7 +1,8 @@
 //! Flows that switched to the kernel's congestion control: when and why, according to the hosts.
 
 use super::applications::{HTTP_PORT, Planned};
-use super::file::{Application, Lab};
+use super::file::Lab;
+use super::flows::Application;
 use super::quic;
 use crate::path::PORTS;
 use flowstamp_laws::units::Time;
@@ -38,10 +39,10 @@ pub fn of_flows(
             match lab.flows[plan[number].group].app {
                 Application::Iperf3 => local == Some(own_port),
                 Application::Http => local == Some(u64::from(HTTP_PORT)) && remote == Some(own_port),
-                Application::H3 => false,
+                Application::H3 | Application::Video => false,
             }
         };
-        if lab.flows[plan[number].group].app == Application::H3 {
+        if !lab.flows[plan[number].group].app.is_tcp() {
             return quic::left(&said[number]).map(|cause| Left { cause: cause.to_owned(), at: None });
         }
         if let Some(departure) = all.iter().find(sender) {

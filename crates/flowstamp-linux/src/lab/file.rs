@@ -1,19 +1,20 @@
 //! The format of a lab's file: a path, a router's law on it, the hosts' law, and applications.
 
-use super::quic::{self, Sizes};
+use super::carried::{self, Sizes};
+use super::flows::{Control, Flows};
 pub use super::wire::PACKET_BYTES;
 use super::wire::Path;
-use crate::law::{self, Law};
+use crate::law;
 use crate::path::QueueKind;
 use crate::refusal::Refusal;
-use flowstamp_laws::liar::Hears;
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::registry::{RouterSpec, SenderSpec};
+use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::tree::{self, Table, Tree, Value};
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_laws::vcp::T_RHO;
 use flowstamp_scenario::rows::without_mark;
 use flowstamp_scenario::{Capture, Police, ScenarioError, tree_of_toml, without_nulls};
+use flowstamp_wire::scone::Signal;
 use serde::{Deserialize, Serialize};
 use std::path::Path as FilePath;
 
@@ -79,6 +80,30 @@ pub enum Share {
     Htb,
 }
 
+/// Throughput advice: the rate that SCONE packets may carry at most.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scone {
+    /// The advice, rounded down to SCONE's scale.
+    pub rate: Rate,
+    /// Limits flows that were over their advice for a period of 67 s.
+    #[serde(default)]
+    pub enforce: bool,
+}
+
+impl Scone {
+    /// Checks that a BPF router can give this advice.
+    fn check(&self, place: Where) -> Result<(), String> {
+        if place != Where::Bpf {
+            return Err("router.scone is the kernel's; set where = \"bpf\"".to_owned());
+        }
+        match Signal::at_most(self.rate.bps() as u64) {
+            Some(_) => Ok(()),
+            None => Err(format!("router.scone.rate is {}; it must be at least 100kbps", self.rate)),
+        }
+    }
+}
+
 /// The router: `law`, its parameters, `where` it runs, and how it shares the link.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "Written")]
@@ -92,6 +117,9 @@ pub struct Router {
     /// Settings of `router police`, as for a simulated link. Default: no police.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub police: Option<Police>,
+    /// Throughput advice for QUIC, as of `router attach --scone`. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scone: Option<Scone>,
     #[serde(flatten)]
     pub law: RouterSpec,
     /// The parameters that the file sets, in the format of `router attach --set`. The kernel has its own
@@ -107,6 +135,7 @@ struct Written {
     place: Where,
     share: Option<Share>,
     police: Option<Police>,
+    scone: Option<Scone>,
     #[serde(flatten)]
     law: Value,
 }
@@ -114,7 +143,7 @@ struct Written {
 impl TryFrom<Written> for Router {
     type Error = tree::Error;
 
-    fn try_from(Written { place, share, police, law: table }: Written) -> Result<Self, tree::Error> {
+    fn try_from(Written { place, share, police, scone, law: table }: Written) -> Result<Self, tree::Error> {
         let mut law = RouterSpec::deserialize(Tree(&table))?;
         let values = serde_json::json!(law);
         let keys = if let Value::Table(table) = table { table } else { Table::default() };
@@ -124,7 +153,7 @@ impl TryFrom<Written> for Router {
         if let RouterSpec::Vcp(parameters) = &mut law {
             parameters.t_rho.get_or_insert(T_RHO);
         }
-        Ok(Self { place, share, police, law, sets })
+        Ok(Self { place, share, police, scone, law, sets })
     }
 }
 
@@ -185,71 +214,6 @@ impl Router {
     }
 }
 
-/// A congestion control of hosts: one of our laws, one of the kernel's, or a law that only QUIC has here.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Control {
-    /// One of our laws.
-    Stamped(&'static Law),
-    /// One of the kernel's, by name.
-    Kernel(&'static str),
-    /// One of the laws of `flowstamp quic`, by name.
-    Quic(&'static str),
-}
-
-/// The kernel's congestion controls that a lab supports; the first is the default.
-const KERNELS: [&str; 3] = ["cubic", "bbr", "reno"];
-
-impl Control {
-    /// Its name in a lab's file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stamped(law) => law.name,
-            Self::Kernel(name) | Self::Quic(name) => name,
-        }
-    }
-
-    /// The law, if it is one of ours.
-    pub const fn law(self) -> Option<&'static Law> {
-        match self {
-            Self::Stamped(law) => Some(law),
-            Self::Kernel(_) | Self::Quic(_) => None,
-        }
-    }
-
-    /// Why the hosts' TCP has no such law.
-    fn unknown(name: &str) -> String {
-        let there = law::LAWS.iter().map(|law| law.name).chain(KERNELS).collect::<Vec<_>>().join(", ");
-        format!("no law {name:?} on hosts; there are {there}, and others for app = \"h3\"")
-    }
-
-    /// Whether the simulator supports it.
-    fn is_simulated(self) -> bool {
-        SenderSpec::NAMES.contains(&self.name())
-    }
-}
-
-impl Default for Control {
-    fn default() -> Self {
-        Self::Kernel(KERNELS[0])
-    }
-}
-
-impl Serialize for Control {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for Control {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        let kernel = || KERNELS.into_iter().find(|kernel| *kernel == name).map(Self::Kernel);
-        let quic = || quic::laws().find(|law| *law == name).map(Self::Quic);
-        let found = law::named(&name).map(Self::Stamped).or_else(kernel).or_else(quic);
-        found.ok_or_else(|| serde::de::Error::custom(Self::unknown(&name)))
-    }
-}
-
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
@@ -258,164 +222,6 @@ pub struct Host {
     /// Flows do not leave the law when their RTT doubles.
     #[serde(default)]
     pub any_rtt: bool,
-}
-
-/// The application that makes the traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Application {
-    /// iperf3, as fast as possible.
-    #[default]
-    Iperf3,
-    /// nginx and curl: one download each.
-    Http,
-    /// `flowstamp quic`: one download each by HTTP/3.
-    H3,
-}
-
-impl Application {
-    /// Whether its flows are TCP's.
-    pub fn is_tcp(self) -> bool {
-        self != Self::H3
-    }
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Flows {
-    /// Name in results.
-    pub name: String,
-    #[serde(default)]
-    pub app: Application,
-    /// Congestion control, if different from the hosts'.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub law: Option<Control>,
-    #[serde(default = "one_flow")]
-    pub count: u32,
-    /// Start of the first flow.
-    #[serde(default)]
-    pub start: Time,
-    /// Time between the starts of consecutive flows.
-    #[serde(default)]
-    pub every: Time,
-    /// When the flows stop sending. Default: at the lab's end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Time>,
-    /// Size of each transfer. Default: unlimited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<Bytes>,
-    /// Which feedback the flows obey. For a flow that ignores some, the path forges the echoes.
-    #[serde(default = "all")]
-    pub hears: Hears,
-    /// Maximum rate of each flow, enforced by the kernel's pacing. Default: no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pace: Option<Rate>,
-}
-
-fn all() -> Hears {
-    Hears::All
-}
-
-fn one_flow() -> u32 {
-    1
-}
-
-impl Flows {
-    /// Refuses settings that the application or the law does not support.
-    fn check(&self, control: Control) -> Result<(), String> {
-        if self.app == Application::H3 {
-            return self.check_quic(control);
-        }
-        if let Control::Quic(name) = control {
-            return Err(Control::unknown(name));
-        }
-        let is_download = self.app == Application::Http;
-        let wrong = match self {
-            Self { size: None, .. } if is_download => "a download needs a size, such as \"100kB\"",
-            Self { size: Some(_), .. } if !is_download => {
-                "iperf3 stops once its last byte is written, not delivered; use app = \"http\""
-            }
-            Self { pace: Some(_), .. } if is_download => {
-                "downloads go as fast as they may; leave out pace, or use app = \"iperf3\""
-            }
-            Self { pace: Some(pace), .. } if pace.bps() < 8000.0 => {
-                return Err(format!("pace is {pace}; it must be 8kbps or more"));
-            }
-            Self { law: Some(_), .. } if is_download => "downloads go by the hosts' law; set host.law",
-            _ => {
-                if self.hears != Hears::All && !control.law().is_some_and(|law| law.header.is_tested()) {
-                    let name = control.name();
-                    return Err(format!("hears: {name} gives flows no individual feedback; use rcp or xcp"));
-                }
-                return Ok(());
-            }
-        };
-        Err(wrong.to_owned())
-    }
-
-    /// Refuses settings that flows over QUIC do not support.
-    fn check_quic(&self, control: Control) -> Result<(), String> {
-        let name = control.name();
-        if !quic::laws().any(|law| law == name) {
-            let there = quic::laws().collect::<Vec<_>>().join(", ");
-            return Err(format!("QUIC does not carry {name}; use one of {there}"));
-        }
-        let wrong = match self {
-            Self { pace: Some(_), .. } => {
-                "QUIC sends at its law's pace; leave out pace, or use app = \"iperf3\""
-            }
-            Self { size: Some(_), stop: Some(_), .. } => "a download ends with its size; leave out stop",
-            _ if self.hears != Hears::All => {
-                "the path can forge only TCP's echoes; leave out hears, or use app = \"iperf3\""
-            }
-            _ => return Ok(()),
-        };
-        Err(wrong.to_owned())
-    }
-
-    /// Checks that the flows start and stop within the lab.
-    fn check_times(&self, duration: Time) -> Result<(), String> {
-        let later = self.every.as_ps().saturating_mul(u64::from(self.count.max(1) - 1));
-        let last = Time::from_ps(self.start.as_ps().saturating_add(later));
-        if last >= duration {
-            return Err("its last flow starts after the lab's end".to_owned());
-        }
-        let Some(stop) = self.stop else { return Ok(()) };
-        if self.app == Application::Http {
-            return Err("a download ends with its size; leave out stop".to_owned());
-        }
-        if stop <= last {
-            return Err(format!("stop is {stop}; it must be after its last flow's start, {last}"));
-        }
-        if !self.app.is_tcp() {
-            return Ok(());
-        }
-        let whole = |time: Time| time.as_ps().is_multiple_of(flowstamp_laws::units::PS_PER_SEC);
-        if !whole(stop.saturating_sub(self.start)) || (self.count > 1 && !whole(self.every)) {
-            return Err("iperf3 counts in whole seconds; each flow must last a whole number".to_owned());
-        }
-        Ok(())
-    }
-
-    /// The same flows for the simulator, or why it cannot run them.
-    fn scenario(&self, law: Control, duration: Time) -> Result<serde_json::Value, String> {
-        if !law.is_simulated() {
-            return Err(format!("the simulator has no {}", law.name()));
-        }
-        let sender = match (self.hears, self.pace) {
-            (Hears::All, None) => serde_json::json!(law.name()),
-            (Hears::All, Some(_)) => {
-                return Err(format!("flows.{}.pace: the simulator paces no flow that obeys", self.name));
-            }
-            (hears, pace) => {
-                serde_json::json!({"law": format!("{}-liar", law.name()), "hears": hears, "pace": pace})
-            }
-        };
-        Ok(serde_json::json!({
-            "name": self.name, "law": sender, "count": self.count, "start": self.start, "every": self.every,
-            "size": self.size, "stop": self.stop.filter(|stop| *stop < duration),
-        }))
-    }
 }
 
 /// Checks the number of packets and the names of the links.
@@ -474,6 +280,7 @@ impl Lab {
         self.router.law.check().map_err(|(key, what)| format!("router.{key} {what}"))?;
         self.router.check(&self.path).map_err(|refusal| refusal.0)?;
         self.router.check_police(self.path.mean_rate())?;
+        self.router.scone.map_or(Ok(()), |scone| scone.check(self.router.place))?;
         if self.router.police.is_some() && self.flows.iter().any(|flows| !flows.app.is_tcp()) {
             return Err("router.police reads TCP's option, not QUIC's stamp packets; leave it out".to_owned());
         }
@@ -497,7 +304,7 @@ impl Lab {
             };
             checked.map_err(|what| format!("flows.{}: {what}", flows.name))?;
         }
-        if let Some(Control::Quic(name)) = self.tcp_laws().next() {
+        if let Some(Control::Quic(name)) = self.tcp_laws().last() {
             return Err(format!("host.law: {}", Control::unknown(name)));
         }
         let mut ours = self.tcp_laws().filter_map(Control::law);
@@ -514,11 +321,10 @@ impl Lab {
         Ok(())
     }
 
-    /// The congestion controls of the hosts' TCP: the hosts' own, and those of groups. None if all flows are QUIC's.
+    /// The congestion controls of the hosts' TCP: those of groups, and last the hosts' own. None if all flows are QUIC's.
     pub fn tcp_laws(&self) -> impl Iterator<Item = Control> {
         let tcp = || self.flows.iter().filter(|flows| flows.app.is_tcp());
-        let host = tcp().next().map(|_| self.host.law);
-        host.into_iter().chain(tcp().map(|flows| self.law_of(flows)))
+        tcp().map(|flows| self.law_of(flows)).chain(tcp().next().map(|_| self.host.law))
     }
 
     /// The congestion control of a group.
@@ -545,7 +351,7 @@ impl Lab {
                 Ok(Sizes { packet: Bytes::new(PACKET_BYTES), header: Bytes::new(header) })
             }
             Some(stamped) if laws.len() == self.flows.len() && laws.iter().all(|law| law == stamped) => {
-                Ok(quic::sizes(*stamped))
+                Ok(carried::sizes(*stamped))
             }
             _ => Err(
                 "the simulator has one size of packets; these flows are of TCP and QUIC, or QUIC with and \
@@ -802,6 +608,19 @@ mod tests {
                 "name = \"a\"",
                 "name = \"a\"\napp = \"h3\"\nlaw = \"xcp\"",
                 "QUIC does not carry xcp; use one of rcp, reno",
+            ),
+            ("where = \"path\"", "scone = { rate = \"1Mbps\" }", "router.scone is the kernel's; set where"),
+            (
+                "where = \"path\"",
+                "where = \"bpf\"\nscone = { rate = \"9kbps\" }",
+                "router.scone.rate is 9kbps; it must be at least 100kbps",
+            ),
+            ("name = \"a\"", "name = \"a\"\nvideo = {}", "video is for app"),
+            ("name = \"a\"", "name = \"a\"\napp = \"video\"\nsize = \"1MB\"", "leave out size"),
+            (
+                "name = \"a\"",
+                "name = \"a\"\napp = \"video\"\nvideo = { segment = \"20s\" }",
+                "video.segment is 20s; it must be 1s to 10s",
             ),
             ("name = \"a\"", "name = \"a\"\napp = \"h3\"\npace = \"1Mbps\"", "leave out pace"),
             ("name = \"a\"", "name = \"a\"\napp = \"h3\"\nhears = \"nothing\"", "leave out hears"),

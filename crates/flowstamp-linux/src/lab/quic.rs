@@ -1,14 +1,16 @@
-//! Flows over QUIC: `flowstamp quic serve` on the sending host, and a `flowstamp quic get` per flow on the receiving one.
+//! Flows over QUIC: `flowstamp quic serve` on the sending host, and `flowstamp quic get` or `video` per flow on the receiving
+//! one.
 //!
 //! Each flow has its own law, which its client names. The hosts' kernels need no law for it.
 
-use super::file::{Flows, Lab};
+use super::carried::MTU;
+use super::file::Lab;
+use super::flows::{Application, Flows, Planned};
 use super::namespaces::{Id, Place, command};
 use super::network::LEFT;
 use crate::path::{Flow, Flows as Measured, PORTS};
 use crate::refusal::Refusal;
 use anyhow::Context;
-use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::units::{Bytes, Time};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -18,36 +20,6 @@ use std::process::{Child, Command, Stdio};
 const PROGRAM: &str = "flowstamp-quic";
 /// The server's UDP port.
 const PORT: u16 = 4433;
-/// Size of datagrams above UDP, the largest that fits Ethernet with a stamp packet.
-const MTU: u64 = 1420;
-/// Headers of Ethernet, IPv4 and UDP.
-const BELOW: u64 = 14 + 20 + 8;
-/// A short header with a connection ID of 8 bytes and a packet number of 2, the authentication tag, and the header of a STREAM
-/// frame with an offset of 4 bytes.
-const SHORT: u64 = 1 + 8 + 2 + 16 + 6;
-/// A stamp packet with a connection ID of 8 bytes.
-const STAMP: u64 = flowstamp_wire::quic_stamp::MIN_LEN as u64 + 8;
-
-/// The laws that `flowstamp quic` carries, as `controller::carried` in crates/flowstamp-quic says.
-pub fn laws() -> impl Iterator<Item = &'static str> {
-    let carried = |spec: &SenderSpec| {
-        spec.traits().stands_alone() && (spec.header() == Header::Plain || matches!(spec, SenderSpec::Rcp(_)))
-    };
-    SenderSpec::all().into_iter().filter(move |spec| carried(spec)).map(|spec| spec.name())
-}
-
-/// Sizes on the wire, without Ethernet's checksum.
-pub struct Sizes {
-    pub packet: Bytes,
-    pub header: Bytes,
-}
-
-/// The sizes of QUIC's packets, with or without stamp packets.
-pub fn sizes(stamped: bool) -> Sizes {
-    let below = BELOW + if stamped { STAMP } else { 0 };
-    Sizes { packet: Bytes::new(below + MTU), header: Bytes::new(below + SHORT) }
-}
-
 /// The program: that of FLOWSTAMP_QUIC, else beside this program, else in PATH.
 pub fn program() -> anyhow::Result<String> {
     let named = std::env::var_os("FLOWSTAMP_QUIC").map(PathBuf::from);
@@ -91,18 +63,29 @@ impl Server {
         number: usize,
         start: Time,
     ) -> anyhow::Result<Command> {
-        let mut get = command(id, Place::Right, &program()?)?;
-        // Without a size, more than a lab can transfer: the largest that `serve` has.
-        let size = flows.size.map_or(1_000_000_000_000, Bytes::get);
+        let mut client = command(id, Place::Right, &program()?)?;
         let own_port = (PORTS.start + number as u16).to_string();
         let end = flows.stop.map_or(lab.duration, |stop| stop.min(lab.duration));
-        let seconds = end.saturating_sub(start).max(Time::from_millis(1)).as_secs_f64();
-        get.args(["quic", "get", &format!("https://{LEFT}:{PORT}/bytes/{size}"), "--json"]);
-        get.args(["--fingerprint", &self.fingerprint, "--law", lab.law_of(flows).name()]);
-        get.args(["--local-port", &own_port, "--mtu", &MTU.to_string()]);
-        get.args(["--seconds", &seconds.to_string(), "--timeout", &(seconds + 60.0).to_string()]);
-        get.args(["--every", &lab.probes.every.as_secs_f64().to_string()]);
-        Ok(get)
+        let left = end.saturating_sub(start).max(Time::from_millis(1));
+        let seconds = left.as_secs_f64();
+        let server = format!("https://{LEFT}:{PORT}");
+        if flows.app == Application::Video {
+            let mut video = flows.video.clone().unwrap_or_default();
+            // Without a length, more than the lab can show.
+            let longest = video.segment * (((left + video.max_buffer).as_ps() / video.segment.as_ps()) + 2);
+            video.length.get_or_insert(longest);
+            client.args(["quic", "video", &format!("{server}/"), "--scone"]);
+            client.args(["--player", &serde_json::to_string(&video)?]);
+        } else {
+            // Without a size, more than a lab can transfer: the largest that `serve` has.
+            let size = flows.size.map_or(1_000_000_000_000, Bytes::get);
+            client.args(["quic", "get", &format!("{server}/bytes/{size}")]);
+            client.args(["--every", &lab.probes.every.as_secs_f64().to_string()]);
+        }
+        client.args(["--json", "--fingerprint", &self.fingerprint, "--law", lab.law_of(flows).name()]);
+        client.args(["--local-port", &own_port, "--mtu", &MTU.to_string()]);
+        client.args(["--seconds", &seconds.to_string(), "--timeout", &(seconds + 60.0).to_string()]);
+        Ok(client)
     }
 }
 
@@ -113,11 +96,20 @@ impl Drop for Server {
     }
 }
 
+/// Puts what the clients of flows over QUIC have reported into the path's measurements.
+pub fn report(measured: &mut Measured, lab: &Lab, plan: &[Planned], said: &[Value]) {
+    for (number, said) in said.iter().enumerate() {
+        if !lab.flows[plan[number].group].app.is_tcp() {
+            report_one(measured, number, lab, said);
+        }
+    }
+}
+
 /// Puts what a flow's client has reported into the path's measurements. The path saw the client's first datagram, so it knows
 /// when the handshake began.
 ///
 /// QUIC reports losses for a whole connection, so those of the warm-up count too.
-pub fn report(measured: &mut Measured, number: usize, lab: &Lab, said: &Value) {
+fn report_one(measured: &mut Measured, number: usize, lab: &Lab, said: &Value) {
     let Some(opened) = measured.flows()[number].opened else { return };
     let seconds = |name: &str| Time::from_secs_f64(said[name].as_f64().unwrap_or(0.0));
     let Some(bytes) = said["bytes"].as_u64() else { return };
@@ -172,6 +164,35 @@ pub fn application(flow: &str, said: &Value) -> Value {
     })
 }
 
+/// A summary of the report of a flow's video client.
+pub fn video(flow: &str, said: &Value) -> Value {
+    let mut told =
+        json!({"flow": flow, "app": "video", "segments": said["segments"].as_array().map(Vec::len)});
+    for name in ["startup_seconds", "stalls", "stalled_seconds", "switches", "mean_bitrate_bps"] {
+        told[name] = said[name].clone();
+    }
+    for name in ["scone_packets", "advice_bps", "server"] {
+        told[name] = said[name].clone();
+    }
+    told
+}
+
+/// A video's summary as a line of text.
+pub fn line(video: &Value) -> String {
+    let number = |name: &str| video[name].as_f64().unwrap_or(f64::NAN);
+    let advice = video["advice_bps"].as_f64();
+    let advice = advice.map_or_else(|| "no advice".to_owned(), |bps| format!("advice {:.3} Mb/s", bps / 1e6));
+    format!(
+        "{}: {:.2} Mb/s of media on average, {} switches, startup {:.1} s, {} stalls of {:.1} s, {advice}",
+        video["flow"].as_str().unwrap_or_default(),
+        number("mean_bitrate_bps") / 1e6,
+        video["switches"],
+        number("startup_seconds"),
+        video["stalls"],
+        number("stalled_seconds"),
+    )
+}
+
 /// Why a flow has left its law, if it has.
 pub fn left(said: &Value) -> Option<&'static str> {
     (said["server"]["fell_back"] == true).then_some("its routers are not the bottleneck")
@@ -181,12 +202,6 @@ pub fn left(said: &Value) -> Option<&'static str> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn sizes_fit_ethernet() {
-        assert_eq!(sizes(false).packet.get() - sizes(false).header.get(), MTU - SHORT);
-        assert!(sizes(true).packet.get() <= 1514);
-    }
 
     proptest! {
         /// Bytes never fall with time, and agree with the samples.

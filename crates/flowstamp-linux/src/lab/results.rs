@@ -6,7 +6,8 @@
 use super::applications::Planned;
 use super::backlog::{Counted, Window};
 use super::departures::{self, Left};
-use super::file::{Application, Control, LINKS, Lab, PACKET_BYTES};
+use super::file::{LINKS, Lab, PACKET_BYTES};
+use super::flows::{Application, Control};
 use super::quic;
 use super::shaper::{Changes, LATEST};
 use super::stamped::Variables;
@@ -68,6 +69,8 @@ pub struct Router {
     pub law: Vec<(Time, Variables)>,
     /// Samples of the police's flows, if there is a police.
     pub police: Option<Vec<(Time, Vec<policing::Flow>)>>,
+    /// `router status` of SCONE at the end; null if there is none.
+    pub scone: Value,
 }
 
 pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Results {
@@ -108,6 +111,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
             "counters": observed.counters,
             "groups": departures::by_group(lab, plan, &opened, &observed.left),
         },
+        "scone": observed.router.as_ref().map(|router| &router.scone),
         "failures": observed.failures,
     });
     Results { manifest: manifest(lab), summary, series: series(lab, plan, report, observed), flows, invalid }
@@ -324,7 +328,7 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
     // A download starts when it connects; iperf3 exchanges its parameters before its data.
     let start = match group.app {
         Application::Iperf3 => flow.started,
-        Application::Http | Application::H3 => flow.opened,
+        Application::Http | Application::H3 | Application::Video => flow.opened,
     };
     let size = group.size.map(flowstamp_laws::units::Bytes::get);
     // HTTP headers add to the size; iperf3 may send one more block.
@@ -436,6 +440,7 @@ fn application(lab: &Lab, planned: &Planned, said: &Value) -> Value {
             "response_code": said["response_code"],
         }),
         Application::H3 => quic::application(&name_of(lab, planned), said),
+        Application::Video => quic::video(&name_of(lab, planned), said),
     }
 }
 

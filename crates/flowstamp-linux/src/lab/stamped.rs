@@ -1,7 +1,8 @@
 //! Flowstamp's programs in a lab: the end host on both hosts, and the BPF router on the router's interface.
 //! All names contain the lab's id, and the machine's own Flowstamp objects stay untouched.
 
-use super::file::{Control, Lab, PACKET_BYTES};
+use super::file::{Lab, PACKET_BYTES};
+use super::flows::Control;
 use super::namespaces::{Id, Place, command, run};
 use super::shaper;
 use crate::features::Feature;
@@ -117,14 +118,17 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
             }
         })?;
     }
-    if lab.router.law == RouterSpec::default() {
+    if lab.router.law == RouterSpec::default() && lab.router.scone.is_none() {
         return Ok(());
     }
-    let law = law::law_of(&lab.router.law)?;
     let mut router = Command::new(this_program()?);
-    router.args(["router", "attach", "out", "--law", law.name, "--netns", &name]);
-    if !law.blind {
-        router.args(["--rate", &rate.to_string()]);
+    router.args(["router", "attach", "out", "--netns", &name]);
+    if lab.router.law != RouterSpec::default() {
+        let law = law::law_of(&lab.router.law)?;
+        router.args(["--law", law.name]);
+        if !law.blind {
+            router.args(["--rate", &rate.to_string()]);
+        }
     }
     for set in &lab.router.sets {
         router.args(["--set", set]);
@@ -132,7 +136,20 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     if lab.router.share.is_some() {
         router.args(["--share", "htb", "--buffer", &format!("{}B", lab.path.buffer_bytes())]);
     }
+    if let Some(scone) = lab.router.scone {
+        router.args(["--scone", "--scone-rate", &scone.rate.to_string()]);
+        router.args(scone.enforce.then_some("--scone-enforce"));
+    }
     ours(router.arg("--pins").arg(id.router_pins()))
+}
+
+/// `router status` of the router's SCONE, as JSON.
+pub fn scone_status(id: &Id) -> anyhow::Result<serde_json::Value> {
+    let mut router = Command::new(this_program()?);
+    router.args(["router", "status", "--json", "--pins"]).arg(id.router_pins());
+    let output = router.output().context("flowstamp-linux")?;
+    let mut status: serde_json::Value = serde_json::from_slice(&output.stdout).context("router status")?;
+    Ok(status[0]["scone"].take())
 }
 
 /// Attaches the police before and after the law, if the file asks for it.

@@ -17,6 +17,9 @@ pub struct Watches {
     queue: backlog::Watch,
     law: stamped::Watch<Variables>,
     police: Option<stamped::Watch<Vec<Flow>>>,
+    /// Whether SCONE is attached, and to which lab's router.
+    scone: bool,
+    id: Id,
 }
 
 impl Watches {
@@ -33,6 +36,8 @@ impl Watches {
             queue: backlog::Watch::start(id, Place::Router, "out", epoch)?,
             law: stamped::watch_law(id, lab, every, epoch)?,
             police: stamped::watch_police(id, lab, every, epoch)?,
+            scone: lab.router.scone.is_some(),
+            id: id.clone(),
         }))
     }
 
@@ -49,6 +54,7 @@ impl Watches {
         );
         let (queue, law) = (self.queue.finish(), self.law.finish());
         anyhow::ensure!(!queue.is_empty(), "the router's queue could not be read");
-        Ok(Router { queue, law, police: self.police.map(stamped::Watch::finish) })
+        let scone = if self.scone { stamped::scone_status(&self.id)? } else { serde_json::Value::Null };
+        Ok(Router { queue, law, police: self.police.map(stamped::Watch::finish), scone })
     }
 }

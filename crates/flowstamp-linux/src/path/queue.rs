@@ -201,13 +201,13 @@ mod tests {
         assert_eq!((queue.bytes(), queue.packets()), (0, 0));
     }
 
-    /// RFC 8290, section 4.2: turns of a quantum, a full frame, for flows by their ports; all that is not TCP is one.
+    /// RFC 8290, section 4.2: turns of a quantum, a full frame, for flows by their ports; all that is neither TCP nor UDP is one.
     #[test]
     fn flows_are_those_of_ports() {
         let mut queue =
             fill(Kind::FqCodel, 1 << 20, &[(1, 1514), (1, 1514), (1, 1514), (2, 757), (2, 757), (2, 757)]);
         let mut other = frame(1, 1514, 6, Time::ZERO);
-        other.bytes[23] = 17;
+        other.bytes[23] = 1;
         queue.admit(other);
         // Flow 1 has used its quantum; flow 2 sends two halves of a quantum; then other traffic, and the
         // round starts again.
