@@ -127,7 +127,11 @@ def test_a_lab_of_the_kernels_own_law_runs(tmp_path: Path) -> None:
 
 
 def _why_no_quic() -> str:
-    return _why_not() or (f"{quic.MISSING}" if quic.program() is None else "")
+    if why := _why_not():
+        return why
+    if quic.program() is None:
+        return quic.MISSING
+    return "" if Path("/sys/kernel/btf/vmlinux").exists() else "the kernel has no BTF"
 
 
 @pytest.mark.kernel
@@ -152,6 +156,23 @@ def test_flows_over_quic_get_rcps_rate_from_a_router(
     assert measured.results.flows["delivered_bytes"].min() >= 100_000
     series = measured.results.series("group", "long", "goodput_bps")[1]
     assert series.max() > 1e6
+
+
+@pytest.mark.kernel
+@pytest.mark.skipif(bool(_why_no_quic()), reason=_why_no_quic())
+def test_a_video_follows_the_advice_of_a_bpf_router(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLOWSTAMP_QUIC", str(quic.program()))
+    file = tmp_path / "scone.toml"
+    file.write_text((LABS / "scone.toml").read_text().replace('"200s"', '"8s"'))
+    summary = lab.run(file, tmp_path / "out", lab_id="scone").results.summary
+    follows, ignores = summary["applications"]
+    # 3 Mb/s is between two signals, and the lower one is this.
+    assert follows["advice_bps"] == ignores["advice_bps"] == summary["scone"]["advice_bps"] == 2_818_382
+    assert summary["scone"]["lowered_packets"] >= 2
+    # All bitrates up to 2.35 Mb/s are below the advice, and the link carries the highest one, 5 Mb/s, too.
+    assert 0.235e6 < follows["mean_bitrate_bps"] <= 2.35e6
+    assert ignores["mean_bitrate_bps"] > 2_818_382
+    assert follows["segments"] >= 3
 
 
 def row(page_s: list[float], **more: object) -> dict[str, object]:

@@ -82,7 +82,8 @@ def _hosts_law(protocol: str) -> str:
 def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
     """Returns the lab with all hosts and flows under the protocol's law, and the router under its router law or none.
 
-    The router keeps its parameters if its law stays. Under a protocol over QUIC, all flows use HTTP/3. Relative paths in the lab refer to `folder`.
+    The router keeps its parameters if its law stays. Under a protocol over QUIC, all flows use HTTP/3. Relative paths
+    in the lab refer to `folder`.
     """
     router = dict(tree.get("router", {}))
     place = {"where": router.get("where", "bpf")}

@@ -6,7 +6,8 @@ use std::process::Command;
 fn errors_are_one_line_that_says_what_would_be_right() {
     let get = ["get", "https://127.0.0.1:1/bytes/1", "--insecure"];
     let path = ["path", "--listen", "127.0.0.1:0", "--delay", "20ms", "--rate"];
-    let cases: [(&[&str], &str); 13] = [
+    let video = ["video", "https://127.0.0.1:1/", "--insecure"];
+    let cases: [(&[&str], &str); 18] = [
         (&["get", "127.0.0.1:1/bytes/1", "--insecure"], "it must be like https://127.0.0.1:4433/"),
         (&["get", "http://127.0.0.1:1/", "--insecure"], "HTTP/3 needs https://"),
         (&get[..2], "trust any server with --insecure"),
@@ -21,6 +22,11 @@ fn errors_are_one_line_that_says_what_would_be_right() {
         (&[&path[..], &["10Mbps", "--law", "xpc"]].concat(), "has no xpc; use none or rcp"),
         (&[&path[..], &["10Mbps", "--scone-rate", "5kbps"]].concat(), "use at least 100kbps"),
         (&["serve", "--listen", "127.0.0.1:0", "--law", "rcp"], "leave --law out, and use get --law rcp"),
+        (&[&get[..], &["--every", "1"]].concat(), "--json"),
+        (&[&get[..], &["--seconds", "0"]].concat(), "a number of seconds, from 0.001"),
+        (&[&video[..], &["--choice", "luck"]].concat(), "expected one of `buffer`, `rate`, `advice`"),
+        (&[&video[..], &["--segment", "20s"]].concat(), "segment is 20s; it must be 1s to 10s"),
+        (&[&video[..], &["--player", "{\"safty\": 1}"]].concat(), "--player: unknown field `safty`"),
         (&["serve", "--listen", "127.0.0.1"], "an IP address and a port, like 127.0.0.1:4433"),
         (&["serve", "--listen", "127.0.0.1:0", "--root", "/no/such"], "--root: there is no folder /no/such"),
     ];

@@ -24,20 +24,29 @@ pub fn start_with(law: &str, fixed: bool, root: Option<PathBuf>) -> (SocketAddr,
     told
 }
 
-/// Fetches a page, and asks for SCONE packets if the address ends with `?scone`. Returns the result and the body.
-pub async fn fetch(url: &str, law: Option<&str>, trust: Trust) -> anyhow::Result<(Fetched, Vec<u8>)> {
-    let law = law.map(|name| (controller::law(name).unwrap(), name.to_owned()));
-    let scone = url.ends_with("?scone");
-    let wish = Wish {
+fn wish(url: &str) -> anyhow::Result<Wish> {
+    Ok(Wish {
         uri: url.parse()?,
-        law,
+        law: None,
         mtu: 1200,
-        trust,
-        scone,
+        trust: Trust::Anybody,
+        scone: url.ends_with("?scone"),
         timeout: Duration::from_secs(20),
         port: 0,
         watch: Watch::default(),
-    };
+    })
+}
+
+/// Fetches a page, and asks for SCONE packets if the address ends with `?scone`. Returns the result and the body.
+#[allow(dead_code, reason = "not every test fetches a page as a whole")]
+pub async fn fetch(url: &str, law: Option<&str>, trust: Trust) -> anyhow::Result<(Fetched, Vec<u8>)> {
+    let law = law.map(|name| (controller::law(name).unwrap(), name.to_owned()));
     let mut body = Vec::new();
-    Ok((get(&wish, &mut body).await?, body))
+    Ok((get(&Wish { law, trust, ..wish(url)? }, &mut body).await?, body))
+}
+
+/// Fetches a page and watches it.
+#[allow(dead_code, reason = "not every test watches a page")]
+pub async fn fetch_until(url: &str, watch: Watch) -> anyhow::Result<Fetched> {
+    get(&Wish { watch, ..wish(url)? }, &mut std::io::sink()).await
 }
