@@ -84,6 +84,16 @@ def test_a_title_stands_above_or_beside_its_legend(labels: list[str]) -> None:
     assert [one or other for one, other in zip(above, beside, strict=True)] == [True]
 
 
+def test_a_long_legend_makes_the_picture_higher_and_not_its_axes_lower() -> None:
+    heights = []
+    for count in (1, 8):
+        curves = [plot.Curve(f"a law with a long name {n}", LINE.x, LINE.y, style=n) for n in range(count)]
+        figure = plot.stack(plot.Stack("x", [plot.Panel("y", curves, title="a title", legend=True)]))
+        figure.draw_without_rendering()
+        heights.append(figure.axes[0].get_window_extent().height)
+    assert heights[1] == pytest.approx(heights[0], rel=0.05)
+
+
 def test_a_legend_has_at_most_eight_entries_and_published_values_have_one() -> None:
     ours = [plot.Curve(f"flow {n}", LINE.x, LINE.y, style=n) for n in range(12)]
     theirs = plot.Curve("paper", LINE.x, LINE.y, published=True)

@@ -125,10 +125,14 @@ def stack(spec: Stack) -> Figure:
         # Adjacent panels with the same x axis are labelled once, below the last of them.
         against = [panel.axis or shared for panel in spec.panels]
         ends = [n for n, axis in enumerate(against) if axis not in against[n + 1 : n + 2]]
-        figure = blank(spec.panel_height_in * len(spec.panels) + 0.45 + 0.1 * len(ends), spec.title)
+        legends = [number == 0 if panel.legend is None else panel.legend for number, panel in enumerate(spec.panels)]
+        # A panel has room for one row above it. More rows make the picture higher and not the axes lower.
+        rows = sum(max(0, _rows(panel) - 1) for panel, has in zip(spec.panels, legends, strict=True) if has)
+        height = spec.panel_height_in * len(spec.panels) + rows * LEGEND_ROW_PT / 72.0
+        figure = blank(height + 0.45 + 0.1 * len(ends), spec.title)
         axes: list[Axes] = list(np.atleast_1d(figure.subplots(len(spec.panels), 1)))
-        for number, (panel, ax) in enumerate(zip(spec.panels, axes, strict=True)):
-            _panel(ax, panel, spec, against[number], legend=number == 0 if panel.legend is None else panel.legend)
+        for panel, ax, axis, legend in zip(spec.panels, axes, against, legends, strict=True):
+            _panel(ax, panel, spec, axis, legend=legend)
         for number, (axis, last) in enumerate(zip(against, axes, strict=True)):
             if number not in ends:
                 last.sharex(axes[next(end for end in ends if end > number)])
@@ -168,15 +172,27 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
             _curve(ax, curve, label, colour, line=spec.lines, markers=axis.markers, clipped=clipped)
     columns = legend_columns(list(labels))
     if panel.title:
-        # The title is beside the legend if both fit into a row, else above it.
-        rows = -(-len(labels) // columns) if legend else 0
-        beside = rows == 1 and len(panel.title) + sum(5 + len(label) for label in labels) <= ROW_CHARACTERS
-        ax.set_title(panel.title, loc="left", pad=4.0 + (0.0 if beside else LEGEND_ROW_PT * rows))
+        beside = not legend or _beside(panel, list(labels))
+        ax.set_title(panel.title, loc="left", pad=4.0 + (0.0 if beside else LEGEND_ROW_PT * -(-len(labels) // columns)))
     _y_axis(ax, panel)
     if legend:
         # The legend is above the axes, so that it never covers a curve.
         spacing = {"columnspacing": 0.8, "handletextpad": 0.4, "borderaxespad": 0.1}
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=columns, **spacing)
+
+
+def _beside(panel: Panel, labels: Sequence[str]) -> bool:
+    """Whether a panel's title is beside its legend, because both fit into a row. Otherwise it is above."""
+    fits = len(panel.title) + sum(5 + len(label) for label in labels) <= ROW_CHARACTERS
+    return fits and legend_columns(labels) == len(labels)
+
+
+def _rows(panel: Panel) -> int:
+    """Returns the rows of a panel's legend and title."""
+    named = _named(panel.curves)
+    labels = list(dict.fromkeys(curve.label if curve.label in named else "others" for curve in panel.curves))
+    title = bool(panel.title) and not _beside(panel, labels)
+    return -(-len(labels) // legend_columns(labels)) + title
 
 
 def _named(curves: Sequence[Curve]) -> set[str]:
