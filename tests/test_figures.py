@@ -735,8 +735,8 @@ def test_a_panel_shows_what_claims_expect_of_its_measure(
     held = {"holds": True, "differs": False}
     assert pictures.corner(found, of_a_run=False) in ([None] if bounds is None else list(held.items()))
     both = [Verdict(claim, (claim.bound.value,)), Verdict(replace(claim, expected="> 1e9"), (2.0,))]
-    assert pictures.corner(both, of_a_run=False) == ("1 of 2 claims hold", False)
-    assert pictures.corner(both, of_a_run=True) == ("1 of 2 claims hold in this run", False)
+    assert pictures.corner(both, of_a_run=False) == ("1 of 2 hold", False)
+    assert pictures.corner(both, of_a_run=True) == ("1 of 2 hold in this run", False)
 
 
 def test_every_curve_is_named() -> None:
@@ -758,6 +758,17 @@ def test_every_curve_is_named() -> None:
                 assert number > 0, path.stem
                 assert panel.runs == above.runs, path.stem
                 assert panel.references == above.references[: len(panel.references)], path.stem
+
+
+def test_no_two_panels_of_a_figure_show_the_same() -> None:
+    for path in available().values():
+        spec = read(path)
+        shown = [
+            replace(panel, title="", ylabel="", published=(), yscale="linear", ylim=(), references=())
+            for panel in spec.draw.panels
+        ]
+        twice = [panel.y for number, panel in enumerate(shown) if panel in shown[:number]]
+        assert not twice, f"{path.stem}: two panels of {', '.join(twice)}"
 
 
 def test_a_seed_moves_all_seeds_that_vary() -> None:

@@ -80,7 +80,7 @@ def corner(claims: Iterable[Verdict], *, of_a_run: bool) -> tuple[str, bool] | N
     held = [bool(verdict.held) for verdict in claims]
     if not held:
         return None
-    text = f"{sum(held)} of {len(held)} claims hold"
+    text = f"{sum(held)} of {len(held)} hold"
     if len(set(held)) == 1:
         text = "holds" if held[0] else "differs"
     return f"{text} in this run" if of_a_run else text, all(held)
