@@ -46,6 +46,12 @@ def measured(run: dict[str, Any], trace: Path, duration: str) -> tuple[float, fl
     return summary["links"]["bottleneck"]["utilization"], mean, tail
 
 
+def cell(values: tuple[float, ...]) -> str:
+    """A cell of the table: utilisation, mean and 95th percentile."""
+    used, middle, tail = values
+    return f"{100 * used:.1f}%, {middle:.0f}, {tail:.0f}"
+
+
 def main(paths: Sequence[str], duration: str = DURATION) -> int:
     """Prints the table of these recordings."""
     traces = recordings(paths)
@@ -61,13 +67,13 @@ def main(paths: Sequence[str], duration: str = DURATION) -> int:
         rows = [measured(run, trace, duration) for trace in traces]
         mean = tuple(sum(column) / len(rows) for column in zip(*rows, strict=True))
         means[run["name"]] = mean
-        cells = [f"{100 * used:.1f}%, {middle:.0f}, {tail:.0f}" for used, middle, tail in [*rows, mean]]
-        print(f"| {run['label']} | {' | '.join(cells)} |")
-    abc, codel, xcp = means["abc"], means["codel"], means["xcp"]
+        print(f"| {run['label']} | {' | '.join(map(cell, [*rows, mean]))} |")
+    abc, codel = means["abc"], means["codel"]
     print(
         f"\nABC's mean utilisation over that of CUBIC with CoDel: {abc[0] / codel[0]:.2f} (the paper's abstract: 1.5)"
     )
-    print(f"XCP's mean utilisation and 95th percentile over ABC's: {xcp[0] / abc[0]:.2f}, {xcp[2] / abc[2]:.2f}")
+    for name, law in (("XCP", means["xcp"]), ("XCPw", means["xcpw"])):
+        print(f"{name}'s mean utilisation and 95th percentile over ABC's: {law[0] / abc[0]:.2f}, {law[2] / abc[2]:.2f}")
     return 0
 
 

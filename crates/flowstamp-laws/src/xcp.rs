@@ -1,5 +1,6 @@
-//! XCP, the eXplicit Control Protocol (Katabi, Handley, Rohrs 2002), in the paper's form and in the Internet-Draft's, and XCP-b
-//! for links of unknown capacity (Abrantes and Ricardo 2006).
+//! XCP, the eXplicit Control Protocol (Katabi, Handley, Rohrs 2002), in the paper's form and in the Internet-Draft's, XCP-b
+//! for links of unknown capacity (Abrantes and Ricardo 2006), and XCPw, which computes feedback for each packet (Goyal et al.
+//! 2020).
 
 use crate::units::Time;
 use crate::{LongestRtt, Open};
@@ -11,6 +12,7 @@ pub mod header;
 pub mod router;
 pub mod sender;
 pub mod shares;
+pub mod wireless;
 
 pub use header::{Encoding, Throughput, View, Window};
 pub use router::Router;

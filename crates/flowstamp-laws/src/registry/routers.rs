@@ -146,6 +146,8 @@ in_this_build! { routers
     full {
         /// XCP-b's router, in the Internet-Draft's terms.
         XcpBDraft "xcp-b-draft" XcpDraft xcp::blind::Router<xcp::header::Throughput>;
+        /// XCPw's router: XCP with feedback computed for each packet (Goyal et al. 2020).
+        XcpW "xcp-w" Xcp xcp::wireless::Router;
     }
     {
         /// RCP's router: one rate for all flows (Dukkipati 2007).

@@ -206,7 +206,7 @@ impl<E: Encoding> Shares<E> {
 
     /// `s` of a packet of `size` bytes. A macro-flow's bits hold the number of micro-flows for which it stands.
     #[inline]
-    fn stands_for(stamp: &Stamp, size: f64, bits: u16) -> f64 {
+    pub(super) fn stands_for(stamp: &Stamp, size: f64, bits: u16) -> f64 {
         let micro_flows = edge::micro_flows(bits);
         if micro_flows == 0 {
             return size;

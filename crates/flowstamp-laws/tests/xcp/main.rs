@@ -15,6 +15,7 @@ mod blind;
 mod fairness;
 mod losses;
 mod made;
+mod wireless;
 
 use made::{Made, capacity, drive, feedback, only_lowers, packet, stays_finite};
 
