@@ -6,9 +6,10 @@
 //! single queue serves both classes and only the router law keeps to its part ("soft isolation"). Schedulers serve
 //! any number of classes, however these are defined.
 //!
-//! Dukkipati 2007, section 6.2.1; Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002, section 8.2. The
-//! module [`police`] handles flows that do not obey (Katabi 2002, section 7).
+//! Dukkipati 2007, section 6.2.1; Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002, section 8.2; Goyal et
+//! al. 2020 ([`demands`]). The module [`police`] handles flows that do not obey (Katabi 2002, section 7).
 
+pub mod demands;
 pub mod drr;
 pub mod police;
 pub mod priority;
@@ -39,6 +40,9 @@ pub enum Weights {
     /// Equal windows: the average flows of both classes get the same window (PCP: Katabi and Handley 2001, section
     /// 4.2; XCP: Katabi, Handley, Rohrs 2002, section 8.2). Needs a router law that knows its flows' windows.
     Windows,
+    /// Max-min fairness among the largest flows of both classes (Goyal et al. 2020). Long flows of both classes get the
+    /// same rate, whatever the number of short ones.
+    Demands,
 }
 
 crate::params! {

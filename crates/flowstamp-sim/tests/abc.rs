@@ -141,6 +141,46 @@ fn two_queues_share_the_link() {
     assert!(abc < 0.5 * cubic, "{abc} {cubic}");
 }
 
+/// Throughput of three long flows of ABC over that of three long flows of CUBIC, beside short flows of CUBIC with a quarter of the
+/// load.
+fn beside_short_flows(weights: &str) -> f64 {
+    let r = run(&format!(
+        r#"
+        duration = "60s"
+        warmup = "20s"
+        packet = "1500B"
+        [dumbbell]
+        rate = "24Mbps"
+        rtt = "100ms"
+        buffer = "1BDP"
+        router = "abc"
+        share = {{ scheduler = "wfq", weights = "{weights}" }}
+        [[flows]]
+        name = "abc"
+        law = "abc"
+        count = 3
+        [[flows]]
+        name = "cubic"
+        law = "cubic"
+        count = 3
+        [[flows]]
+        name = "short"
+        law = "cubic"
+        web = {{ load = 0.25, sizes = {{ distribution = "fixed", size = "10kB" }} }}
+        "#
+    ));
+    r.summary.groups["abc"].goodput_bps / r.summary.groups["cubic"].goodput_bps
+}
+
+/// Weights by demands give long flows of both classes the same rate. By the number of flows, each short flow counts like a long one.
+#[test]
+fn short_flows_do_not_count_as_demands() {
+    let demands = beside_short_flows("demands");
+    assert!((demands - 1.0).abs() < 0.15, "{demands}");
+    let counts = beside_short_flows("flows");
+    assert!(counts < 0.8, "{counts}");
+}
+
 /// One ack for two packets returns both marks.
 #[test]
 fn delayed_acks_change_little() {

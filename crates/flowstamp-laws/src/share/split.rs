@@ -19,6 +19,9 @@
 //!   C_R   = C w_R                                                             XCP: S_X = C_R - y_X, eq. 14
 //! ```
 //!
+//! With [`Weights::Demands`] (ABC: Goyal et al. 2020), every `min_interval`, the weights are those of [`super::demands`], and
+//! `C_R` is that of (C.3).
+//!
 //! `R` is the router's own protocol, `T` all other traffic, and `y` the input rate. `C_R` is the capacity that the
 //! router law works with. `w_R` and `w_T = 1 - w_R` are the scheduler's weights.
 //!
@@ -36,6 +39,7 @@
 //! 6. With windows, nothing on the time before packets carry an RTT / the period is the default of `min_interval` /
 //!    the mean RTT is unknown.
 
+use super::demands::{self, Demands};
 use super::windows::Windows;
 use super::zombies::Zombies;
 use super::{CLASSES, OTHER, OWN, Params, Weights};
@@ -69,6 +73,8 @@ pub struct Split {
     classes: [Class; CLASSES],
     /// Estimate of TCP's window, where weights follow windows.
     windows: Option<Windows>,
+    /// The largest flows, where weights follow demands.
+    demands: Option<Demands>,
     /// The capacity that the router law works with there.
     room: Room,
     /// The router law's estimates of its own flows.
@@ -98,6 +104,7 @@ impl Split {
             capacity: capacity.bytes_per_sec(),
             classes: [class.clone(), class],
             windows: (params.weights == Weights::Windows).then(Windows::default),
+            demands: (params.weights == Weights::Demands).then(Demands::default),
             room: Room::Leftover,
             own_flows: None,
             weight: 0.5,
@@ -135,6 +142,9 @@ impl Split {
         if let Some(windows) = self.windows.as_mut().filter(|_| class == OTHER) {
             windows.on_arrival(size);
         }
+        if let Some(demands) = &mut self.demands {
+            demands.on_arrival(class, flow, size);
+        }
         let class = &mut self.classes[class];
         class.bytes += f64::from(size);
         class.zombies.on_arrival(flow, uniform);
@@ -170,6 +180,15 @@ impl Split {
             class.rate = class.bytes / seconds;
             class.flows = class.zombies.estimate(); // C.1
             class.bytes = 0.0;
+        }
+        if let Some(demands) = &mut self.demands {
+            let [own, other] = demands.allocate(seconds, self.capacity);
+            if own > 0.0 && other > 0.0 {
+                let weight = own / (own + other);
+                self.weight = weight.clamp(demands::LEAST_WEIGHT, 1.0 - demands::LEAST_WEIGHT);
+            }
+            self.divide();
+            return now.saturating_add(self.interval);
         }
         let [own, other] = &self.classes;
         let averages = match &self.windows {
