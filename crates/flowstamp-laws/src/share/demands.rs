@@ -24,6 +24,8 @@
 //! 5. The emulation changes a class's weight by at most 20% of what it has / no such bound / demands grow by a tenth only.
 //! 6. The emulation takes each short flow for a flow of its own in the max-min division / all others get their rate before the
 //!    large flows / a short flow has less than the fair share.
+//! 7. The paper names no bounds of the weights / 5% and 95%, and they stay if a class has had no packets at all / the emulation's
+//!    bounds. A class that has just begun must get some service.
 
 /// Flows of each class whose rates are measured.
 pub const LARGEST: usize = 32;
