@@ -93,7 +93,11 @@ fn from_tree(tree: &Value) -> Result<Scenario, ScenarioError> {
 
 /// Replaces the number of a group of flows in an error's key by the group's name, as `--set` and later errors have it.
 fn by_name(mut error: ScenarioError, tree: &Value) -> ScenarioError {
-    let found = error.key.strip_prefix("flows[").and_then(|rest| rest.split_once(']'));
+    let found = error
+        .key
+        .strip_prefix("flows[")
+        .filter(|_| cfg!(feature = "full"))
+        .and_then(|rest| rest.split_once(']'));
     if let (Some((index, rest)), Some(Value::Array(groups))) = (found, tree.get("flows"))
         && let Some(name) =
             index.parse::<usize>().ok().and_then(|index| groups.get(index)?.get("name")?.as_str())

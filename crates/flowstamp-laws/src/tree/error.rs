@@ -47,12 +47,13 @@ impl Error {
         self
     }
 
-    /// Adds the key in the table `value` that the message is about, if the path is lost: serde buffers the table of a tagged enum,
-    /// such as an application, and forgets under which key a value was. The path stays if several keys may be meant.
+    /// Adds the key in the table `value` that the message is about, if the path is lost: serde buffers the table of a
+    /// tagged enum, such as an application, and forgets under which key a value was. The path stays if several keys may
+    /// be meant. The browser lab's small build leaves this out.
     #[cold]
     #[inline(never)]
     pub(super) fn located(mut self, value: &Value) -> Self {
-        if let (Value::Table(table), true) = (value, self.0.path.is_empty()) {
+        if let (Value::Table(table), true) = (value, cfg!(feature = "full") && self.0.path.is_empty()) {
             let mut paths = Vec::new();
             about(table, "", &self.0.message, &mut paths);
             if let [_] = paths[..] {
