@@ -21,7 +21,8 @@ const RECEIVE_WINDOW: u32 = 64 << 20;
 const SEND_WINDOW: u64 = 16 << 20;
 
 /// quinn's settings for a connection of this flow. The size of datagrams stays as it is, because laws count packets.
-fn transport(flow: &Arc<Flow>, mtu: u16) -> TransportConfig {
+#[must_use]
+pub fn transport(flow: &Arc<Flow>, mtu: u16) -> TransportConfig {
     let mut config = TransportConfig::default();
     // The peer acknowledges each packet, if it has the extension for that, as receivers of the simulator do.
     let mut acks = AckFrequencyConfig::default();

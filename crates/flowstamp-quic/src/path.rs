@@ -8,18 +8,15 @@
 //! The law stamps when the transmission of a packet starts, as in the simulator. A packet's times follow from its arrival only, so
 //! a late thread shifts one packet and not those behind it. Sizes include the headers of IPv4 and UDP.
 
-use crate::sender::BELOW_QUIC;
-use crate::stamps;
-use flowstamp_laws::queue::Limit;
-use flowstamp_laws::registry::{AnyRouter, RouterSpec};
-use flowstamp_laws::router::{LinkView, MAX_TIMERS, PacketIn, PacketOut, RouterView};
-use flowstamp_laws::stamp::Stamp;
+pub mod bottleneck;
+
+pub use bottleneck::Counts;
+use bottleneck::{Bottleneck, Datagram};
+use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::{Bytes, Rate, Time};
-use flowstamp_wire::option::{Protocol, UNBOUNDED_RATE};
-use flowstamp_wire::quic_stamp::{self, Packet};
-use flowstamp_wire::scone::{self, Signal};
+use flowstamp_wire::scone::Signal;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +30,6 @@ const MOST_CLIENTS: usize = 1024;
 const MOST_FLYING: usize = 100_000;
 /// The forwarder looks this often whether it is over.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Size of a full packet, for a law that asks.
-const PACKET: u32 = 1500;
 
 /// The properties of a path.
 #[derive(Clone, Debug)]
@@ -55,149 +50,18 @@ pub struct Spec {
     pub scone: Option<Signal>,
 }
 
-/// Counts since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Counts {
-    /// Packets that reached the bottleneck.
-    pub arrived: u64,
-    /// Packets that the buffer dropped.
-    pub dropped: u64,
-    /// Packets with a stamp.
-    pub stamped: u64,
-    /// SCONE packets whose signal was lowered.
-    pub advised: u64,
-    /// The longest queue, bytes.
-    pub longest_queue_bytes: u64,
-    /// Sum of the queues that packets found, bytes. Divided by `arrived`, their mean.
-    pub queue_sum_bytes: u64,
-}
-
-/// A datagram, and where it goes.
+/// Where a datagram goes: a socket, and an address if the socket has several peers.
 #[derive(Debug)]
-struct Datagram {
-    bytes: Vec<u8>,
+struct Way {
     socket: Arc<UdpSocket>,
     to: Option<SocketAddr>,
-}
-
-impl Datagram {
-    fn size(&self) -> u32 {
-        self.bytes.len() as u32 + BELOW_QUIC
-    }
-}
-
-/// The bottleneck towards clients. It uses no clock: callers pass times in.
-struct Bottleneck {
-    rate: Rate,
-    buffer: u64,
-    law: Option<AnyRouter>,
-    timers: [Option<Time>; MAX_TIMERS],
-    scone: Option<Signal>,
-    /// When the transmission under way ends.
-    free: Time,
-    waiting: VecDeque<Datagram>,
-    queue_bytes: u64,
-    counts: Counts,
-}
-
-impl Bottleneck {
-    fn new(spec: &Spec) -> Self {
-        let round = spec.rate.bytes_in(spec.delay * 2) as u64;
-        let buffer = spec.buffer.map_or(round.max(10 * u64::from(PACKET)), Bytes::get);
-        let limit = Limit::Bytes(buffer);
-        let traits = spec.router.traits();
-        Self {
-            rate: spec.rate,
-            buffer,
-            law: spec.router.build(&RouterView { capacity: Some(spec.rate), limit, packet_bytes: PACKET }),
-            timers: traits.first_timers,
-            scone: spec.scone,
-            free: Time::ZERO,
-            waiting: VecDeque::new(),
-            queue_bytes: 0,
-            counts: Counts::default(),
-        }
-    }
-
-    fn view(&self, now: Time) -> LinkView {
-        LinkView { now, queue_bytes: self.queue_bytes, queue_packets: self.waiting.len() as u32 }
-    }
-
-    /// The next transmission or timer.
-    fn next(&self) -> Option<Time> {
-        let start = (!self.waiting.is_empty()).then_some(self.free);
-        let timers = self.timers.iter().flatten().copied().filter(|_| self.law.is_some());
-        timers.chain(start).min()
-    }
-
-    /// Takes a datagram at `now`, up to which [`advance`](Self::advance) has come.
-    fn arrive(&mut self, now: Time, datagram: Datagram) {
-        let size = datagram.size();
-        let stamp = stamp_of(&datagram.bytes);
-        let view = self.view(now);
-        if let Some(law) = &mut self.law {
-            law.on_arrival(view, PacketIn::of(size, stamp.as_ref()));
-        }
-        self.counts.arrived += 1;
-        self.counts.queue_sum_bytes += self.queue_bytes;
-        if self.waiting.is_empty() && self.free < now {
-            self.free = now;
-        }
-        if self.queue_bytes + u64::from(size) > self.buffer && self.free > now {
-            self.counts.dropped += 1;
-            return;
-        }
-        self.queue_bytes += u64::from(size);
-        self.waiting.push_back(datagram);
-        self.counts.longest_queue_bytes = self.counts.longest_queue_bytes.max(self.queue_bytes);
-    }
-
-    /// Handles all transmissions and timers up to `now`, in order. `send` gets each datagram and the end of its transmission.
-    fn advance(&mut self, now: Time, mut send: impl FnMut(Time, Datagram)) {
-        while let Some(at) = self.next().filter(|at| *at <= now) {
-            let due = self.timers.iter().position(|timer| *timer == Some(at));
-            let view = self.view(at);
-            if let (Some(which), Some(law)) = (due, &mut self.law) {
-                self.timers[which] = Some(law.on_timer(which, view));
-            } else if let Some(datagram) = self.waiting.pop_front() {
-                let datagram = self.start(at, datagram);
-                self.free = at + self.rate.tx_time(Bytes::new(datagram.size().into()));
-                send(self.free, datagram);
-            }
-        }
-    }
-
-    /// Stamps a datagram whose transmission starts.
-    fn start(&mut self, now: Time, mut datagram: Datagram) -> Datagram {
-        let size = datagram.size();
-        self.queue_bytes -= u64::from(size);
-        let view = self.view(now);
-        if let (Some(law), Some(mut stamp)) = (&mut self.law, stamp_of(&datagram.bytes)) {
-            let mut bits = 0;
-            law.on_departure(view, PacketOut { size, stamp: &mut stamp, bits: &mut bits }, || 0.5);
-            let offered = stamps::to_wire(&stamp).map_or(UNBOUNDED_RATE, |wire| wire.value);
-            quic_stamp::replace(&mut datagram.bytes, Protocol::Rcp, |was| was.value.min(offered));
-            self.counts.stamped += 1;
-        }
-        if let Some(advice) = self.scone {
-            if let scone::Lowered::From(_) = scone::lower(&mut datagram.bytes, advice) {
-                self.counts.advised += 1;
-            }
-        }
-        datagram
-    }
-}
-
-fn stamp_of(bytes: &[u8]) -> Option<Stamp> {
-    let packet = Packet::parse(bytes).filter(|packet| packet.protocol == Protocol::Rcp)?;
-    Some(stamps::from_wire(packet.stamp))
 }
 
 /// A datagram at its end of the path, in order of time and then of number.
 struct Due {
     at: Time,
     number: u64,
-    datagram: Datagram,
+    datagram: Datagram<Way>,
 }
 
 impl PartialEq for Due {
@@ -218,7 +82,7 @@ impl Ord for Due {
 }
 
 struct State {
-    bottleneck: Bottleneck,
+    bottleneck: Bottleneck<Way>,
     flying: BinaryHeap<Reverse<Due>>,
     numbers: u64,
 }
@@ -245,7 +109,7 @@ impl Shared {
     }
 
     /// Takes a datagram from a client, or from the server.
-    fn take(&self, datagram: Datagram, from_server: bool) {
+    fn take(&self, datagram: Datagram<Way>, from_server: bool) {
         let mut state = self.lock();
         let now = self.now();
         state.advance(now, self.delay);
@@ -266,7 +130,7 @@ impl Shared {
             state.advance(now, self.delay);
             if let Some(due) = state.due(now) {
                 drop(state);
-                let Datagram { bytes, socket, to } = due;
+                let Datagram { bytes, way: Way { socket, to } } = due;
                 // An error is that of a host that has gone: its datagram is lost.
                 let _ = match to {
                     Some(to) => socket.send_to(&bytes, to),
@@ -286,14 +150,14 @@ impl Shared {
 }
 
 impl State {
-    fn fly(&mut self, at: Time, datagram: Datagram) {
+    fn fly(&mut self, at: Time, datagram: Datagram<Way>) {
         if self.flying.len() < MOST_FLYING {
             self.numbers += 1;
             self.flying.push(Reverse(Due { at, number: self.numbers, datagram }));
         }
     }
 
-    fn due(&mut self, now: Time) -> Option<Datagram> {
+    fn due(&mut self, now: Time) -> Option<Datagram<Way>> {
         let due = self.flying.peek().is_some_and(|Reverse(due)| due.at <= now);
         if due { self.flying.pop().map(|Reverse(due)| due.datagram) } else { None }
     }
@@ -346,7 +210,7 @@ impl Path {
     /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.shared.lock().bottleneck.counts
+        self.shared.lock().bottleneck.counts()
     }
 }
 
@@ -367,7 +231,7 @@ fn from_clients(shared: &Arc<Shared>, front: &Arc<UdpSocket>, to: SocketAddr) {
         let make = || towards(shared, front, to, client);
         if let Some(socket) = socket_of(&mut sockets, client, make) {
             let bytes = buffer[..len].to_vec();
-            shared.take(Datagram { bytes, socket, to: None }, false);
+            shared.take(Datagram { bytes, way: Way { socket, to: None } }, false);
         }
     }
 }
@@ -406,7 +270,8 @@ fn towards(
         while !shared.is_over() {
             let Ok(len) = own.recv(&mut buffer) else { continue };
             let bytes = buffer[..len].to_vec();
-            shared.take(Datagram { bytes, socket: Arc::clone(&front), to: Some(client) }, true);
+            let way = Way { socket: Arc::clone(&front), to: Some(client) };
+            shared.take(Datagram { bytes, way }, true);
         }
     })?;
     Ok(socket)

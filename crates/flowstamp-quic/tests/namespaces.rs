@@ -21,20 +21,22 @@ struct Namespaces {
 }
 
 fn ip(arguments: &str) -> bool {
-    let done = Command::new("ip").args(arguments.split(' ')).stderr(Stdio::null()).status();
+    let done =
+        Command::new("ip").args(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null()).status();
     done.is_ok_and(|status| status.success())
 }
 
 impl Namespaces {
-    /// `None` without root or `ip`.
+    /// `None` without root, `ip`, or the right to make a namespace.
     fn make(test: &str) -> Option<Self> {
         let names = ["s", "c"].map(|end| format!("fsq{}{test}{end}", std::process::id()));
         let [server, client] = &names;
-        if !ip(&format!("netns add {server}")) {
+        if !ip("-V") || !may_make_namespaces() {
             return None;
         }
         let made = Self { names: names.clone() };
         for command in [
+            format!("netns add {server}"),
             format!("netns add {client}"),
             format!("link add v0 netns {server} type veth peer name v0 netns {client}"),
             format!("-n {server} addr add 10.99.0.1/24 dev v0"),
@@ -53,6 +55,14 @@ impl Namespaces {
         command.args(["netns", "exec", &self.names[end], PROGRAM, "quic"]).args(arguments);
         command
     }
+}
+
+/// Whether this process has the right to make and enter network namespaces: the capability CAP_SYS_ADMIN.
+fn may_make_namespaces() -> bool {
+    const CAP_SYS_ADMIN: u64 = 1 << 21;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+    u64::from_str_radix(effective.trim(), 16).unwrap() & CAP_SYS_ADMIN != 0
 }
 
 impl Drop for Namespaces {
