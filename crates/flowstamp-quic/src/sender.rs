@@ -20,6 +20,8 @@
 //!    the least round trip for the path's.
 //! 8. A delivery rate uses the time at which a packet left / it uses the time at which quinn made the packet, before the
 //!    pace held it back / quinn names packets by that time. Round trips start when the packet leaves.
+//! 9. Samples count as application-limited when nothing is left to send / they do at the next ack / quinn tells it with
+//!    acks only.
 
 use crate::records::Records;
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
