@@ -134,6 +134,7 @@ def _why_no_quic() -> str:
     return "" if Path("/sys/kernel/btf/vmlinux").exists() else "the kernel has no BTF"
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 @pytest.mark.skipif(bool(_why_no_quic()), reason=_why_no_quic())
 @pytest.mark.parametrize("where", ["path", "bpf"])
@@ -158,6 +159,7 @@ def test_flows_over_quic_get_rcps_rate_from_a_router(
     assert series.max() > 1e6
 
 
+@pytest.mark.long
 @pytest.mark.kernel
 @pytest.mark.skipif(bool(_why_no_quic()), reason=_why_no_quic())
 def test_a_video_follows_the_advice_of_a_bpf_router(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

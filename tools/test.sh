@@ -19,6 +19,7 @@ trap 'rm -f "$FLOWSTAMP_SKIPPED" "$FLOWSTAMP_SKIPPED".rust' EXIT
 if [ "$1" != all ]; then export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-1}; fi
 part test-linux || exit
 if can_linux; then export FLOWSTAMP_LINUX=$PWD/target/debug/flowstamp-linux; fi
+if [ -x target/debug/flowstamp-quic ]; then export FLOWSTAMP_QUIC=$PWD/target/debug/flowstamp-quic; fi
 if [ "$1" != short ]; then
   part test-rust && part test-python
   exit
