@@ -16,6 +16,8 @@ struct __sk_buff {
 };
 
 #define bpf_htons(v) ((__u16)__builtin_bswap16(v))
+#define bpf_ntohs(v) ((__u16)__builtin_bswap16(v))
+#define BPF_F_MARK_MANGLED_0 (1ULL << 5)
 
 static long bpf_skb_pull_data(struct __sk_buff *skb, __u32 length)
 {
@@ -34,7 +36,10 @@ static long bpf_skb_store_bytes(struct __sk_buff *skb, __u32 at, const void *fro
 
 static long bpf_skb_load_bytes(struct __sk_buff *skb, __u32 at, void *to, __u32 bytes)
 {
-	return -1;
+	if (at > skb->len || bytes > skb->len - at)
+		return -1;
+	__builtin_memcpy(to, (const __u8 *)skb->data + at, bytes);
+	return 0;
 }
 
 static long bpf_l3_csum_replace(struct __sk_buff *skb, __u32 at, __u64 from, __u64 to, __u64 flags)
@@ -59,5 +64,5 @@ bool fs_fuzz_find(const __u8 *frame, __u32 len, __u32 linear, __u32 link_bytes, 
 		.protocol = protocol,
 	};
 
-	return fs_find(&skb, link_bytes, exid, FS_PROTO_TCP, found);
+	return fs_find(&skb, link_bytes, exid, FS_PROTO_TCP, found) || fs_find_quic(&skb, exid, found);
 }

@@ -1,9 +1,10 @@
 //! Runs the router's frame parser, `packet.h` compiled for this machine, on frames that are only partly linear. It
-//! stays inside the frame, terminates, and agrees with a second implementation.
+//! stays inside the frame, terminates, and agrees with a second implementation, for QUIC's stamp packets with the codec.
 
 #![no_main]
 
-use flowstamp_wire::option::Protocol;
+use flowstamp_wire::option::{self, Protocol};
+use flowstamp_wire::quic_stamp::{self, Packet};
 use libfuzzer_sys::fuzz_target;
 use std::ptr;
 
@@ -20,6 +21,8 @@ struct Found {
     version: u8,
     shim: u8,
     ack: u8,
+    protocol: u8,
+    quic: u8,
 }
 
 unsafe extern "C" {
@@ -80,6 +83,16 @@ fuzz_target!(|bytes: &[u8]| {
         let (len, linear) = (frame.len() as u32, linear as u32);
         fs_fuzz_find(fence.put(frame), len, linear, link_bytes, u16::to_be(protocol), exid, &raw mut found)
     });
+    if found.protocol == 17 {
+        // The codec finds the same stamp packet in UDP's payload, if the datagram is whole.
+        let udp = found.tcp as usize;
+        let length = frame.get(udp + 4..udp + 6).map_or(0, |l| usize::from(u16::from_be_bytes([l[0], l[1]])));
+        let packet = frame.get(udp + 8..udp + length).and_then(Packet::parse).filter(|p| p.protocol == law);
+        let expected = packet.map(|p| udp + 8 + p.wire_len() - quic_stamp::STAMP_LEN - option::STAMP.start);
+        assert_eq!(is_there.then_some(found.option as usize), expected);
+        assert_eq!(is_there, found.quic == 1);
+        return;
+    }
     let expected = finder::find(frame, link_bytes as usize, protocol, law);
     let here = is_there.then_some(finder::Place {
         network: found.network as usize,

@@ -26,7 +26,7 @@ fn errors_are_one_line_that_says_what_would_be_right() {
         (&[&get[..], &["--seconds", "0"]].concat(), "a number of seconds, from 0.001"),
         (&[&video[..], &["--choice", "luck"]].concat(), "expected one of `buffer`, `rate`, `advice`"),
         (&[&video[..], &["--segment", "20s"]].concat(), "segment is 20s; it must be 1s to 10s"),
-        (&[&video[..], &["--player", "{\"safty\": 1}"]].concat(), "--player: unknown field `safty`"),
+        (&[&video[..], &["--player", "{\"careful\": 1}"]].concat(), "--player: unknown field `careful`"),
         (&["serve", "--listen", "127.0.0.1"], "an IP address and a port, like 127.0.0.1:4433"),
         (&["serve", "--listen", "127.0.0.1:0", "--root", "/no/such"], "--root: there is no folder /no/such"),
     ];
