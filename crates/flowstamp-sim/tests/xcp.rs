@@ -345,3 +345,71 @@ fn losses_by_error_do_not_halve_the_window() {
         assert!(told > least && plain < told - 0.02, "{loss}: {plain} {told}");
     }
 }
+
+/// Throughputs in bit/s of a flow that has the link, and of one that starts 10 s later, from 30 s after that.
+fn late_flow(router: &str) -> [f64; 2] {
+    let r = run(&format!(
+        r#"
+        duration = "60s"
+        warmup = "40s"
+        packet = "1500B"
+        [dumbbell]
+        rate = "12Mbps"
+        rtt = "100ms"
+        buffer = "250pkt"
+        router = {router}
+        [[flows]]
+        name = "first"
+        law = "xcp"
+        [[flows]]
+        name = "late"
+        law = "xcp"
+        start = "10s"
+        "#
+    ));
+    let link = &r.summary.links["bottleneck"];
+    assert!(link.utilization > 0.98 && link.drops == 0, "{router}: {} {}", link.utilization, link.drops);
+    ["first", "late"].map(|group| r.summary.groups[group].goodput_bps)
+}
+
+/// XCPw with XCP's fairness controller divides a link as XCP does. With equal parts for each packet, a late flow stays small.
+#[test]
+fn feedback_for_each_packet_shares_alike() {
+    for router in [r#""xcp""#, r#""xcp-w""#] {
+        let [first, late] = late_flow(router);
+        assert!((late / first - 1.0).abs() < 0.02, "{router}: {first} {late}");
+    }
+    let [first, late] = late_flow(r#"{ law = "xcp-w", variant = "emulation" }"#);
+    assert!(late < 0.1 * first, "{first} {late}");
+}
+
+/// Data centre, Internet and satellite: XCPw fills the link and loses nothing.
+#[test]
+fn feedback_for_each_packet_suits_any_path() {
+    for (rate, rtt, duration) in
+        [("10Gbps", "30us", "40ms"), ("100Mbps", "20ms", "10s"), ("1Mbps", "1s", "200s")]
+    {
+        let r = run(&format!(
+            r#"
+            duration = "{duration}"
+            [dumbbell]
+            rate = "{rate}"
+            rtt = "{rtt}"
+            buffer = "4BDP"
+            router = "xcp-w"
+            [[flows]]
+            name = "flows"
+            law = "xcp"
+            count = 4
+            spread = "{rtt}"
+            "#
+        ));
+        let link = &r.summary.links["bottleneck"];
+        assert!(
+            link.utilization > 0.95 && link.drops == 0,
+            "{rate} {rtt}: {} {}",
+            link.utilization,
+            link.drops
+        );
+    }
+}
