@@ -32,6 +32,7 @@ pub mod link;
 pub mod medium;
 pub mod negotiation;
 pub mod pcp;
+pub mod pfc;
 pub mod queue;
 pub mod random;
 pub mod rcp;

@@ -73,9 +73,6 @@ pub struct PfcPlan {
     pub headroom: u64,
 }
 
-/// Size of a pause frame, which is the least of an Ethernet frame (IEEE 802.3, clause 31; 802.1Qbb), bytes.
-pub const PAUSE_FRAME: u16 = 64;
-
 impl LinkPlan {
     /// Path of a key in the scenario's table of the link.
     #[must_use]

@@ -1,18 +1,11 @@
 //! Priority flow control (IEEE 802.1Qbb): switches pause the links that fill them.
 //!
-//! ```text
-//!   a packet that came over link L waits:      held += size; above xoff, send a pause to the sender of L
-//!   the transmission of such a packet begins:  held -= size; at xon or below, send a resume
-//!   a pause reaches the sender of L:           L begins no further transmission
-//! ```
+//! The law ([`flowstamp_laws::pfc`]) counts packets, admits them, and decides when to send a pause or a resume. This file has
+//! frames, stopped links, and deadlocks. A sender that a pause has reached begins no further transmission.
 //!
-//! A packet counts from its arrival until its transmission begins, if it has to wait. One that would exceed `xoff` and
-//! `headroom` is lost.
-//!
-//! Pause frames have 64 bytes and go over the link back, before all packets that wait there. They begin when the packet in
-//! transmission has left, a pause does not stop them, and they take no capacity from packets. A pause lasts until the resume. If
-//! the state changes back before its frame has begun, neither frame is sent. (A real pause has a duration, and is
-//! repeated.)
+//! Pause frames go over the link back, before all packets that wait there. They begin when the packet in transmission has
+//! left, a pause does not stop them, and they take no capacity from packets. If the state changes back before its frame has
+//! begun, neither frame is sent.
 //!
 //! Deadlock: a set of stopped links, each of which has more than its `xon` waiting before links of the set. None of them can go
 //! on again, because what holds one up leaves only over others of the set. Such a set needs a cycle of links that follow
@@ -21,8 +14,9 @@
 use super::{Fabric, Onward};
 use crate::events::{Class, Source};
 use crate::link::{Port, Tap};
-use crate::plan::{END, LinkPlan, PAUSE_FRAME};
+use crate::plan::{END, LinkPlan};
 use crate::results::{PfcDeadlock, PfcSummary};
+use flowstamp_laws::pfc::{Ingress, PAUSE_FRAME};
 use flowstamp_laws::units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -54,14 +48,7 @@ struct Counts {
 #[derive(Clone, Debug)]
 struct Guarded {
     back: u32,
-    xoff: u64,
-    xon: u64,
-    /// `xoff` and headroom.
-    room: u64,
-    /// Bytes that wait at the far end.
-    held: u64,
-    /// The far end wants the link paused.
-    pausing: bool,
+    ingress: Ingress,
     frames: VecDeque<Frame>,
     /// When the next frame may begin.
     frames_free: Time,
@@ -92,11 +79,7 @@ impl Pfc {
             plan.pfc.map(|pfc| {
                 Box::new(Guarded {
                     back: pfc.back,
-                    xoff: pfc.xoff,
-                    xon: pfc.xon,
-                    room: pfc.xoff.saturating_add(pfc.headroom),
-                    held: 0,
-                    pausing: false,
+                    ingress: Ingress::new(pfc.xoff, pfc.xon, pfc.headroom),
                     frames: VecDeque::new(),
                     frames_free: Time::ZERO,
                     since: None,
@@ -116,7 +99,7 @@ impl Pfc {
     /// Restarts the counts.
     pub fn restart(&mut self, now: Time) {
         for link in self.links.iter_mut().flatten() {
-            link.counts = Counts { most: link.held, ..Counts::default() };
+            link.counts = Counts { most: link.ingress.held(), ..Counts::default() };
             link.since = link.since.map(|_| now);
         }
     }
@@ -176,7 +159,7 @@ impl Fabric {
             return Onward::Done;
         };
         let next = &mut self.links[to as usize];
-        if guarded.held + u64::from(packet.size) > guarded.room {
+        if !guarded.ingress.admits(u64::from(packet.size)) {
             guarded.counts.drops += 1;
             next.arrivals += 1;
             port.laws.stats.arrivals += 1;
@@ -207,9 +190,9 @@ impl Fabric {
     /// Counts a packet that has to wait after it came over a link.
     fn hold(&mut self, number: u32, size: u16) {
         let Some(guarded) = self.pfc.as_mut().and_then(|pfc| pfc.of(number)) else { return };
-        guarded.held += u64::from(size);
-        guarded.counts.most = guarded.counts.most.max(guarded.held);
-        if guarded.held > guarded.xoff && !guarded.pausing {
+        let pause = guarded.ingress.waits(u64::from(size));
+        guarded.counts.most = guarded.counts.most.max(guarded.ingress.held());
+        if pause {
             self.send_frame(number, true);
         }
     }
@@ -248,8 +231,7 @@ impl Fabric {
             let came = came.map_or(END, |at| self.routes[at]);
             if let Some(guarded) = self.pfc.as_mut().and_then(|pfc| pfc.of(came)) {
                 port.note_admitted(size, false);
-                guarded.held -= u64::from(size);
-                if guarded.pausing && guarded.held <= guarded.xon {
+                if guarded.ingress.leaves(u64::from(size)) {
                     self.send_frame(came, false);
                 }
             }
@@ -263,7 +245,6 @@ impl Fabric {
     /// Sends a pause or a resume to the sender of a link.
     fn send_frame(&mut self, number: u32, pauses: bool) {
         let Some(guarded) = self.pfc.as_mut().and_then(|pfc| pfc.of(number)) else { return };
-        guarded.pausing = pauses;
         if let Some(last) =
             guarded.frames.back_mut().filter(|last| last.begins > self.now && last.pauses.is_some())
         {
@@ -304,16 +285,16 @@ impl Fabric {
     #[must_use]
     pub fn pfc_summary(&self, number: usize) -> Option<PfcSummary> {
         let guarded = self.pfc.as_ref().filter(|_| FULL)?.links[number].as_ref()?;
-        let Guarded { xoff, xon, room, since, counts, .. } = &**guarded;
+        let Guarded { ingress, since, counts, .. } = &**guarded;
         let rest = since.map_or(Time::ZERO, |since| self.now - since);
         Some(PfcSummary {
             pauses: counts.pauses,
             paused_s: (counts.paused + rest).as_secs_f64(),
             max_ingress_bytes: counts.most as f64,
             drops: counts.drops,
-            xoff_bytes: *xoff as f64,
-            xon_bytes: *xon as f64,
-            headroom_bytes: (room - xoff) as f64,
+            xoff_bytes: ingress.xoff() as f64,
+            xon_bytes: ingress.xon() as f64,
+            headroom_bytes: ingress.headroom() as f64,
         })
     }
 
@@ -340,7 +321,7 @@ impl Fabric {
         loop {
             let goes_on = |link: &&u32| {
                 let bytes: u64 = before(&waits, &stopped, **link).map(|(_, bytes)| bytes).sum();
-                pfc.links[**link as usize].as_ref().is_none_or(|guarded| bytes <= guarded.xon)
+                pfc.links[**link as usize].as_ref().is_none_or(|guarded| bytes <= guarded.ingress.xon())
             };
             let free: Vec<u32> = stopped.iter().filter(goes_on).copied().collect();
             if free.is_empty() {

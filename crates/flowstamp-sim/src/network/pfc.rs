@@ -1,27 +1,17 @@
 //! Priority flow control of links: which link carries pauses back, which links are counted, and thresholds.
 //!
 //! The buffers before the links of a switch are its memory. With flow control, the buffer of the link that leads back is
-//! the share of the link that comes in: `xoff`, and `headroom` above it. The default headroom is the most that can
-//! arrive after the packet that exceeds `xoff`. With rate r and delay d of the link, r' and d' of the link back, and
-//! packets of at most m bytes:
-//!
-//! ```text
-//!   m                    the packet that exceeds xoff
-//!   r (m + 64) / r'      the frame that the link back is sending, and then the pause frame
-//!   r (d' + d)           until the pause frame arrives, and what is in flight then
-//!   m                    the packet that the sender is sending
-//! ```
-//!
-//! IEEE 802.1Qbb (annex O) and DCQCN (Zhu et al., SIGCOMM 2015, section 4) count the same parts. They add the delay of
-//! interface and PHY, which links here do not have.
+//! the share of the link that comes in: `xoff`, and headroom above it. The law ([`flowstamp_laws::pfc`]) computes the default
+//! headroom.
 
 use super::budget::packets;
 use super::datacentre::Laid;
 use super::paths::Core;
 use super::{Builder, Result, error, of_full};
 use crate::medium::Capacity;
-use crate::plan::{END, LinkPlan, Medium, Network, PAUSE_FRAME, PfcPlan};
+use crate::plan::{END, LinkPlan, Medium, Network, PfcPlan};
 use crate::scenario::Priority;
+use flowstamp_laws::pfc;
 use flowstamp_laws::units::{Bytes, Rate};
 use std::collections::BTreeMap;
 
@@ -85,11 +75,11 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn thresholds(&self, link: usize, pfc: PfcPlan, mtu: u64) -> Result<PfcPlan> {
-        let (plan, back) = (&self.links[link], &self.links[pfc.back as usize]);
+    fn thresholds(&self, link: usize, asked: PfcPlan, mtu: u64) -> Result<PfcPlan> {
+        let (plan, back) = (&self.links[link], &self.links[asked.back as usize]);
         let room = back.limit.bytes(self.scenario.packet.as_f64()) as u64;
         let least = headroom(plan, back, mtu);
-        let headroom = pfc.given.headroom.map_or(least, Bytes::get);
+        let headroom = asked.given.headroom.map_or(least, Bytes::get);
         let key = |name: &str| plan.key(&format!("pfc.{name}"));
         let rest = room.checked_sub(headroom).filter(|rest| *rest > 0);
         let Some(rest) = rest else {
@@ -105,7 +95,7 @@ impl Builder<'_> {
                 ),
             );
         };
-        let xoff = pfc.given.xoff.map_or(rest, Bytes::get);
+        let xoff = asked.given.xoff.map_or(rest, Bytes::get);
         if xoff > rest {
             return error(
                 key("xoff"),
@@ -119,14 +109,14 @@ impl Builder<'_> {
                 ),
             );
         }
-        let xon = pfc.given.xon.map_or(xoff.saturating_sub(2 * mtu), Bytes::get);
+        let xon = asked.given.xon.map_or(pfc::default_xon(xoff, mtu), Bytes::get);
         if xon > xoff {
             return error(
                 key("xon"),
                 format!("is {}; it is at most xoff, {}", Bytes::new(xon), Bytes::new(xoff)),
             );
         }
-        Ok(PfcPlan { xoff, xon, headroom, ..pfc })
+        Ok(PfcPlan { xoff, xon, headroom, ..asked })
     }
 
     /// Refuses what cannot be together with flow control.
@@ -205,9 +195,7 @@ fn headroom(plan: &LinkPlan, back: &LinkPlan, mtu: u64) -> u64 {
         Capacity::Constant(rate) => rate,
         _ => Rate::ZERO, // refused before
     };
-    let frames = mtu.max(u64::from(PAUSE_FRAME)) + u64::from(PAUSE_FRAME);
-    let wait = rate(back).tx_time(Bytes::new(frames)).saturating_add(back.delay).saturating_add(plan.delay);
-    2 * mtu + (rate(plan).bytes_per_sec() * wait.as_secs_f64()).ceil() as u64
+    pfc::headroom(rate(plan), rate(back), plan.delay, back.delay, mtu)
 }
 
 /// For each link the link that leads back: the other direction of the same link, or else another link between the same
