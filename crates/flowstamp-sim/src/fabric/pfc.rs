@@ -7,8 +7,8 @@
 //! left, a pause does not stop them, and they take no capacity from packets. If the state changes back before its frame has
 //! begun, neither frame is sent.
 //!
-//! Deadlock: a set of stopped links, each of which has more than its `xon` waiting before links of the set. None of them can go
-//! on again, because what holds one up leaves only over others of the set. Such a set needs a cycle of links that follow
+//! Deadlock: a set of stopped links, each of which has more than its `xon` waiting before links of the set, and no resume on its
+//! way. None of them can go on again, because what holds one up leaves only over others of the set. Such a set needs a cycle of links that follow
 //! each other on routes. Only stopped links of such cycles are examined, when one stops or a packet joins a stopped queue.
 
 use super::{Fabric, Onward};
@@ -57,6 +57,14 @@ struct Guarded {
     /// Part of a cycle of links.
     in_cycle: bool,
     counts: Counts,
+}
+
+impl Guarded {
+    /// Whether the sender is paused until bytes leave the far end. One to which a resume is under way will go on, even if
+    /// packets in flight lift the count above `xon` again. A pause after that resume is examined when it arrives.
+    fn stands(&self) -> bool {
+        self.since.is_some() && self.frames.iter().all(|frame| frame.pauses != Some(false))
+    }
 }
 
 /// Priority flow control of a network.
@@ -309,9 +317,8 @@ impl Fabric {
     /// Looks for links that wait for each other, if a stopped link may be one of them.
     fn look_for_deadlock(&mut self, number: u32) {
         let Some(pfc) = &self.pfc else { return };
-        let may_wait = |link: &Option<Box<Guarded>>| {
-            link.as_ref().is_some_and(|link| link.in_cycle && link.since.is_some())
-        };
+        let may_wait =
+            |link: &Option<Box<Guarded>>| link.as_ref().is_some_and(|link| link.in_cycle && link.stands());
         if pfc.deadlock.is_some() || !may_wait(&pfc.links[number as usize]) {
             return;
         }
