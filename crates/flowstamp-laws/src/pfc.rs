@@ -193,7 +193,7 @@ mod tests {
                     // The link back has just begun a packet.
                     stops = arrives + back_rate.tx_time(Bytes::new(mtu + u64::from(PAUSE_FRAME))) + back_delay;
                 }
-                begins = begins + sending;
+                begins += sending;
             }
             // It is not too much: what is left is less than the two packets that need not come whole.
             prop_assert!(link.xoff() + link.headroom() - link.held() <= 2 * mtu);
