@@ -213,8 +213,7 @@ fn invariants(r: &Results) -> Result<(), Failure> {
     let shared = scenario.to_owned_text().contains("scheduler");
     let asks = scenario.to_owned_text().contains("medium") || !scenario.wireless.is_empty();
     let traced = scenario.to_owned_text().contains("trace");
-    let paused_rooms: f64 =
-        s.links.values().filter_map(|link| link.pfc).map(|pfc| pfc.xoff_bytes + pfc.headroom_bytes).sum();
+    let rooms = rooms(r);
     for (name, link) in &s.links {
         // A buffer of packets holds the larger ones; with a queue for each class, each may have all of the buffer.
         let larger = if buffers_of_packets { (ack / packet).max(1.0) } else { 1.0 };
@@ -224,7 +223,9 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         let held = packet.max(ack) + if shared { room / 2.0 } else { 0.0 };
         let room = if asks { room.max(held) } else { room };
         // With flow control the rooms of all links that lead to the node come on top.
-        let room = room + paused_rooms;
+        let from = if rooms.is_empty() { None } else { ends(scenario, name).map(|(from, _)| from) };
+        let leads = |to: &Option<String>| to.is_none() || from.is_none() || *to == from;
+        let room = room + rooms.iter().filter(|(to, _)| leads(to)).map(|(_, room)| room).sum::<f64>();
         ensure!("a queue is within its buffer", link.max_queue_bytes <= room, "{name}: {room} {link:?}");
         // Each transmission takes whole picoseconds; what a trace has carried is known to the opportunities of one instant, of which
         // `bursty.down` has four: a packet that ends there may have had any part of them.
@@ -392,12 +393,36 @@ fn least_rtt(s: &Scenario, group: &str) -> f64 {
     own.map_or(0.0, |t| t.as_secs_f64() - 8e-12)
 }
 
+/// The nodes from and to which a link leads, by its entry in the graph or else by its name.
+fn ends(scenario: &Scenario, name: &str) -> Option<(String, String)> {
+    for link in scenario.graph.iter().flat_map(|graph| &graph.links) {
+        let Some(own) = &link.name else { continue };
+        if name == own {
+            return Some((link.from.clone(), link.to.clone()));
+        }
+        if name.strip_suffix(".reverse") == Some(own) {
+            return Some((link.to.clone(), link.from.clone()));
+        }
+    }
+    name.split_once("->").map(|(from, to)| (from.to_owned(), to.to_owned()))
+}
+
+/// Room of each link with flow control at the node to which it leads, bytes. The node is `None` if it is unknown.
+fn rooms(r: &Results) -> Vec<(Option<String>, f64)> {
+    let guarded = r.summary.links.iter().filter_map(|(name, link)| Some((name, link.pfc?)));
+    guarded
+        .map(|(name, pfc)| (ends(&r.scenario, name).map(|(_, to)| to), pfc.xoff_bytes + pfc.headroom_bytes))
+        .collect()
+}
+
 /// Effects of flow control in a run.
 fn paused(r: &Results) -> Vec<&'static str> {
     let some = |found: bool, word: &'static str| found.then_some(word);
     let pauses = r.summary.links.values().any(|link| link.pfc.is_some_and(|pfc| pfc.pauses > 0));
     let lost = r.summary.links.values().any(|link| link.pfc.is_some_and(|pfc| pfc.drops > 0));
+    let controlled = r.summary.links.values().any(|link| link.pfc.is_some());
     let words = [
+        some(controlled, "pfc links"),
         some(pauses, "pfc pauses"),
         some(lost, "pfc drops"),
         some(r.summary.pfc_deadlock.is_some(), "pfc deadlock"),
@@ -426,9 +451,10 @@ fn pauses(r: &Results) -> Result<(), Failure> {
         ensure!("the default headroom loses nothing", lossless, "{name}: {pfc:?}");
     }
     if let Some(deadlock) = &s.pfc_deadlock {
-        let paused = |name: &String| s.links[name].pfc.is_some_and(|pfc| pfc.paused_s > 0.0);
-        let stands = deadlock.time_s >= s.duration_s || deadlock.links.iter().all(paused);
-        ensure!("links of a deadlock are paused", stands, "{deadlock:?}");
+        let rest = s.duration_s - deadlock.time_s.max(s.warmup_s) - 1e-9;
+        let paused = |name: &String| s.links[name].pfc.is_some_and(|pfc| pfc.paused_s >= rest);
+        let stands = deadlock.links.iter().all(paused);
+        ensure!("links of a deadlock are paused to the end", stands, "{rest} of {deadlock:?}");
     }
     Ok(())
 }
@@ -443,8 +469,10 @@ fn progress(r: &Results) -> Result<u64, Failure> {
     let (s, scenario) = (&r.summary, &r.scenario);
     // A macro-flow's throughput is not a link's rate, and a station's rate depends on others.
     let governed = scenario.flows.iter().any(|g| g.governs.is_some());
-    // Paused packets wait for those of other links, and for ever in a deadlock.
-    let paused = s.links.values().any(|link| link.pfc.is_some());
+    // Paused packets wait for those of other links, and for ever in a deadlock. Counts of pauses restart after warm-up, so
+    // that a pause before cannot be excluded.
+    let controlled = s.links.values().filter_map(|link| link.pfc);
+    let paused = controlled.into_iter().any(|pfc| s.warmup_s > 0.0 || pfc.pauses > 0 || pfc.paused_s > 0.0);
     let held = governed || paused || !scenario.wireless.is_empty() || !scenario.outages.is_empty();
     let Some(slowest) = slowest(scenario).filter(|_| s.packets.lost == 0 && !held) else { return Ok(0) };
     let longest_hop = [scenario.packet, scenario.ack].into_iter().map(|b| slowest.tx_time(b)).max();
