@@ -122,7 +122,7 @@ class Source:
         self, *, seed: int | None = None, threads: int | None = None, progress: Progress | None = None
     ) -> Run:
         """Runs each link alone, on `threads` threads (default: one per core), and combines the results. Raises ScenarioError for a
-        scenario that needs the whole network."""
+        scenario that needs the whole network, or may need more than `memory`."""
     def start(self, *, seed: int | None = None) -> Simulation:
         """Builds the scenario's network, ready to run."""
 
@@ -153,6 +153,30 @@ class Simulation:
 
 # TOML text, source, sets, and base_dir or the contents of the files that the scenario names, by path.
 Job = tuple[str, str, Sequence[tuple[str, str]], str | Mapping[str, str]]
+
+@final
+class Links:
+    """The links of a scenario, which run one by one in several processes."""
+
+    def __new__(cls, scenario: Job, *, seed: int | None = None, memory: int | None = None) -> Links:
+        """Reads the scenario, lays out its network and draws its flows, which may need `memory` bytes."""
+    @property
+    def duration_s(self) -> float:
+        """Simulated seconds."""
+    def works(self) -> list[tuple[int, int]]:
+        """Returns the links that carry data, those with most work first, each with its work."""
+    def needs(self, jobs: int, *, results: bool, memory: int | None = None) -> int:
+        """Returns the bytes that a process may need with `jobs` links at a time, and the results. ScenarioError above `memory`."""
+    def part(self, links: Sequence[int], before: bytes | None = None, *, progress: Progress | None = None) -> bytes:
+        """Runs links and returns their results."""
+    def take(self, part: bytes) -> int:
+        """Takes the results that `part` returned; returns how many events there have been."""
+    def next_pass(self) -> None:
+        """Ends a pass."""
+    def before(self, links: Sequence[int]) -> bytes | None:
+        """Returns the argument `before` of `part`."""
+    def end(self, wall_s: float) -> Run:
+        """Combines the results. All of it took `wall_s` seconds."""
 
 def run_many(
     scenarios: Sequence[Job],

@@ -2,7 +2,7 @@
 """Executors for many runs: threads of this process, processes of this machine, or a Dask cluster.
 
 A run in another process gets its scenario and the contents of all input files. It returns the files of its folder, with
-the same bytes as a local run would write.
+the same bytes as a local run would write. Runs by links have tasks of their own (`flowstamp.apart`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from flowstamp import _flowstamp, machine
 from flowstamp.errors import ExecutorError, MissingPackageError, UsageError, one_line, translated
@@ -80,6 +80,55 @@ class Job:
             ).resolve()
         return cls(resolved, source, files, needs)
 
+    def carry(self, memory: int | None, tables: bool, wanted: Callable[[], bool]) -> Came:
+        """Runs the job in another process. Stops early once `wanted` returns False."""
+        with translated():
+            [run] = _flowstamp.run_many(
+                [(self.text, self.source, (), self.files)], threads=1, memory=memory, progress=while_wanted(wanted)
+            )
+            if not tables:
+                texts = {"summary.json": run.summary_json(), "manifest.json": run.manifest_json()}
+                return Came({name: text.encode() for name, text in texts.items()}, engine())
+            with tempfile.TemporaryDirectory(prefix="flowstamp-") as folder:
+                return Came({Path(path).name: Path(path).read_bytes() for path in run.write(folder)}, engine())
+
+
+class Task(Protocol):
+    """Work for another process."""
+
+    @property
+    def source(self) -> str:
+        """Name in messages."""
+
+    @property
+    def needs_bytes(self) -> int:
+        """Estimated memory in bytes."""
+
+    def carry(self, memory: int | None, tables: bool, wanted: Callable[[], bool]) -> Came:
+        """Does the work there. Stops early once `wanted` returns False."""
+
+
+@dataclass(frozen=True)
+class Came:
+    """Files that a task returned, and the digest of the module that made them."""
+
+    files: Mapping[str, bytes]
+    engine: str
+
+
+Take = Callable[[int, Came], None]
+"""Callback that gets the number of a task and what it returned."""
+
+
+def while_wanted(wanted: Callable[[], bool]) -> Progress:
+    """Returns a progress callback that stops a run once `wanted` returns False."""
+
+    def progress(*_: object) -> None:
+        if not wanted():
+            raise ExecutorError("the run is no longer wanted")
+
+    return progress
+
 
 @cache
 def engine() -> str:
@@ -125,11 +174,23 @@ def run(
                 texts, lambda i, run: done(i, Results(run)), threads=threads, memory=limit, progress=progress
             )
         return
-    took = _Took(len(jobs), done, progress)
+    elsewhere(jobs, _Took(len(jobs), done, progress), executor=executor, threads=threads, limit=limit, tables=tables)
+
+
+def elsewhere(
+    tasks: Sequence[Task],
+    take: Take,
+    *,
+    executor: str,
+    threads: int | None = None,
+    limit: int | None = None,
+    tables: bool = True,
+) -> None:
+    """Does all tasks in processes or on a Dask cluster, and calls `take` for each as it ends, in any order."""
     if executor == "processes":
-        _processes(jobs, took, threads, limit, tables)
+        _processes(tasks, take, threads, limit, tables)
     else:
-        _dask(executor.partition("=")[2], jobs, took, limit, tables)
+        _dask(executor.partition("=")[2], tasks, take, limit, tables)
 
 
 class _Took:
@@ -138,41 +199,12 @@ class _Took:
     def __init__(self, runs: int, done: Done, progress: Progress | None) -> None:
         self.runs, self.done, self.progress = runs, done, progress
 
-    def __call__(self, number: int, came: _Came) -> None:
+    def __call__(self, number: int, came: Came) -> None:
         results = Results(carried(came.files))
         self.done(number, results)
         if self.progress is not None:
             duration_s = float(results.summary["duration_s"])
             self.progress(number, self.runs, duration_s, duration_s, int(results.summary["packet_hops"]))
-
-
-# ------------------------------------------------------------------------------------------- in the other process
-
-
-@dataclass(frozen=True)
-class _Came:
-    """Files of a completed run, and the digest of the module that ran it."""
-
-    files: Mapping[str, bytes]
-    engine: str
-
-
-def _carry(job: Job, memory: int | None, tables: bool, wanted: Callable[[], bool]) -> _Came:
-    """Runs a job in another process. Stops early once `wanted` returns False."""
-
-    def progress(*_: object) -> None:
-        if not wanted():
-            raise ExecutorError("the run is no longer wanted")
-
-    with translated():
-        [run] = _flowstamp.run_many(
-            [(job.text, job.source, (), job.files)], threads=1, memory=memory, progress=progress
-        )
-        if not tables:
-            texts = {"summary.json": run.summary_json(), "manifest.json": run.manifest_json()}
-            return _Came({name: text.encode() for name, text in texts.items()}, engine())
-        with tempfile.TemporaryDirectory(prefix="flowstamp-") as folder:
-            return _Came({Path(path).name: Path(path).read_bytes() for path in run.write(folder)}, engine())
 
 
 # --------------------------------------------------------------------------------------- processes of this machine
@@ -196,11 +228,11 @@ def _begin(stop: Event) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _in_process(job: Job, memory: int | None, tables: bool) -> _Came:
-    return _carry(job, memory, tables, lambda: not _stop[0].is_set())
+def _in_process(task: Task, memory: int | None, tables: bool) -> Came:
+    return task.carry(memory, tables, lambda: not _stop[0].is_set())
 
 
-def _processes(jobs: Sequence[Job], took: _Took, processes: int | None, memory: int | None, tables: bool) -> None:
+def _processes(jobs: Sequence[Task], took: Take, processes: int | None, memory: int | None, tables: bool) -> None:
     most = processes or machine.cores()
     if memory is not None:  # enough for as many runs of the largest size as there are processes
         most = min(most, max(1, memory // max(1, *(job.needs_bytes for job in jobs))))
@@ -220,7 +252,7 @@ def _processes(jobs: Sequence[Job], took: _Took, processes: int | None, memory: 
                 ) from None
 
 
-def _pool(left: dict[int, Job], took: _Took, processes: int, memory: int | None, tables: bool) -> None:
+def _pool(left: dict[int, Task], took: Take, processes: int, memory: int | None, tables: bool) -> None:
     """Runs the jobs in `left` and removes each one that has ended."""
     from multiprocessing import get_context
 
@@ -230,7 +262,7 @@ def _pool(left: dict[int, Job], took: _Took, processes: int, memory: int | None,
         with _uninterrupted():
             futures = {pool.submit(_in_process, job, memory, tables): number for number, job in left.items()}
 
-        def take(future: Future[_Came]) -> None:
+        def take(future: Future[Came]) -> None:
             took(futures[future], future.result())
             del left[futures.pop(future)]
 
@@ -266,7 +298,7 @@ def _uninterrupted() -> Iterator[None]:
 # ------------------------------------------------------------------------------------------------ a Dask cluster
 
 
-def _on_worker(job: Job, memory: int | None, tables: bool) -> _Came:
+def _on_worker(task: Task, memory: int | None, tables: bool) -> Came:
     from distributed.worker import get_worker, thread_state
 
     worker, key = get_worker(), thread_state.key
@@ -275,10 +307,10 @@ def _on_worker(job: Job, memory: int | None, tables: bool) -> _Came:
         task = worker.state.tasks.get(key)
         return task is not None and task.state in ("executing", "long-running")
 
-    return _carry(job, memory if memory is not None else machine.memory(), tables, wanted)
+    return task.carry(memory if memory is not None else machine.memory(), tables, wanted)
 
 
-def _dask(address: str, jobs: Sequence[Job], took: _Took, memory: int | None, tables: bool) -> None:
+def _dask(address: str, jobs: Sequence[Task], took: Take, memory: int | None, tables: bool) -> None:
     try:
         import distributed
     except ImportError:
@@ -312,7 +344,7 @@ def _check_builds(client: Any, where: str) -> None:
         raise ExecutorError(f"{where}: another build of flowstamp is on {', '.join(others)}; install the same there")
 
 
-def _submit(client: Any, where: str, jobs: Sequence[Job], took: _Took, memory: int | None, tables: bool) -> None:
+def _submit(client: Any, where: str, jobs: Sequence[Task], took: Take, memory: int | None, tables: bool) -> None:
     from distributed import as_completed as completed
 
     names = f"flowstamp-{os.urandom(6).hex()}"  # unique keys, so that Dask does not return results of an earlier call
@@ -325,7 +357,7 @@ def _submit(client: Any, where: str, jobs: Sequence[Job], took: _Took, memory: i
         if future.status == "error":
             error = future.exception()
             raise ExecutorError(f"{where}: {jobs[futures[future]].source}: {one_line(error)}") from None
-        came: _Came = future.result()
+        came: Came = future.result()
         if came.engine != engine():
             raise ExecutorError(f"{where}: a worker that came later has another build of flowstamp; install the same")
         took(futures.pop(future), came)

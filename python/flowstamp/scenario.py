@@ -22,7 +22,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
 from flowstamp import _flowstamp, keys, machine, text
-from flowstamp.errors import ScenarioError, ScenarioWarning, one_line, translated
+from flowstamp.errors import ScenarioError, ScenarioWarning, UsageError, one_line, translated
 from flowstamp.keys import LinkRate, Spec
 from flowstamp.names import nearest
 
@@ -200,6 +200,7 @@ class Scenario:
         progress: Progress | None = None,
         by_links: bool = False,
         threads: int | None = None,
+        executor: str = "threads",
     ) -> Results:
         """Runs the scenario. Raises `ScenarioError` if it is invalid or may need more than `memory`.
 
@@ -214,15 +215,25 @@ class Scenario:
                 estimates, and there are no series.
             threads: number of threads that share the run. Results are the same to the bit. Each thread has a part of
                 the network, and a copy of all of it in memory. Default: 1, or one for each core with `by_links`.
+            executor: where links run with `by_links`: "threads" of this process, "processes" of this machine, of which
+                there are `threads`, or "dask=ADDRESS" for a cluster. Results are the same to the bit.
         """
+        from flowstamp import apart, executors
         from flowstamp.progress import watching
         from flowstamp.results import Results
 
         if threads is not None and threads < 1:
             raise ScenarioError(f"threads: is {threads}; it must be at least 1")
-        source = self._timed(duration, warmup, seed)._source(memory)
+        executors.check(executor)
+        if executor != executors.THREADS and not by_links:
+            raise UsageError(f"executor: {executor} runs links; give by_links, too, or leave executor out")
+        timed = self._timed(duration, warmup, seed)
+        source = timed._source(memory)
         with watching(progress, self.source) as told, translated():
-            if by_links:
+            if executor != executors.THREADS:
+                job = executors.Job.of(timed, memory=None)
+                run = apart.run(job, executor=executor, seed=seed, threads=threads, memory=memory, progress=told)
+            elif by_links:
                 run = source.run_by_links(seed=seed, threads=threads, progress=told)
             else:
                 run = source.run(seed=seed, threads=threads or 1, progress=told)

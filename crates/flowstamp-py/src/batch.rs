@@ -10,7 +10,7 @@ use flowstamp_sim::{Loaded, Needs, ScenarioError, run_each_within, run_many_with
 use pyo3::prelude::*;
 
 /// Text, name in messages, overrides, and the folder that paths are relative to or the files' contents.
-type Scenario = (String, String, Vec<(String, String)>, FilesOf);
+pub type Scenario = (String, String, Vec<(String, String)>, FilesOf);
 
 fn loaded(py: Python<'_>, scenarios: Vec<Scenario>, memory: Option<u64>) -> PyResult<Vec<(Loaded, Needs)>> {
     let load = move |(text, source, sets, files): Scenario| {

@@ -2,6 +2,7 @@
 //!
 //! `python/flowstamp/_flowstamp.pyi` is its contract; the typed facade is in the modules beside it.
 
+mod apart;
 mod batch;
 mod blind;
 mod control;
@@ -87,6 +88,8 @@ mod _flowstamp {
     use super::PyResult;
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::apart::Links;
     #[pymodule_export]
     use super::batch::{run_each, run_many};
     #[pymodule_export]

@@ -153,12 +153,13 @@ impl Source {
         threads: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Run> {
-        // There is no limit here, because memory is estimated for a run of the whole network.
+        // The limit here is not that of a run of the whole network.
         let source = Self { memory: None, ..self.clone() };
+        let memory = self.memory;
         let loaded = interruptible(py, move || Ok(source.load()?.0))?;
         let board = Board::new(1);
         let results = watched(py, progress.as_ref(), &board, || {
-            let ran = run_by_links(&loaded, seed, threads, &|progress| board.tick(0, &progress));
+            let ran = run_by_links(&loaded, seed, threads, memory, &|progress| board.tick(0, &progress));
             Ok(ran.map_err(|e| scenario_error(&e))?.ok())
         })?;
         Ok(results.into())

@@ -1,7 +1,7 @@
 //! The summary of a run: statistics of links, cells and groups of flows.
 
 use crate::FlowRow;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A map with a stable order.
@@ -41,7 +41,9 @@ pub struct Summary {
     /// Long-lived flows, and transfers of groups whose flows do not arrive during the run, in the scenario's order.
     pub flows: Vec<FlowRow>,
     /// Counts of all packets and acks of the run: sent = arrived + lost + in the network.
-    pub packets: PacketCount,
+    /// `None` in a run by links, which counts packets only at links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<PacketCount>,
     /// Packets and acks, counted at each link they reached.
     pub packet_hops: u64,
     /// Events that the engine handled.
@@ -71,7 +73,7 @@ pub struct PacketCount {
 }
 
 /// One router link.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LinkSummary {
     /// Capacity in bits per second; the mean over the run where it varies.
     pub rate_bps: f64,
@@ -121,7 +123,7 @@ pub struct LinkSummary {
 }
 
 /// Effects of priority flow control on a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PfcSummary {
     /// Pauses that reached the link's sender.
     pub pauses: u64,
@@ -150,7 +152,7 @@ pub struct PfcDeadlock {
 }
 
 /// Counts of one router link, or of all, in a part of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounts {
     /// Packets that reached the link.
     pub arrivals: u64,
@@ -168,7 +170,7 @@ pub struct LinkCounts {
 }
 
 /// A policer's tests of one flow on a link, over the whole run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TestedFlow {
     /// The flow's number, as in its [`FlowRow`].
     pub flow: u32,
@@ -193,7 +195,7 @@ pub struct TestedFlow {
 }
 
 /// Packets, data and acks, that a link's impairments affected after they had crossed it. Counted after warm-up unless said otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImpairedSummary {
     /// Packets lost; not in the queue's `drops`.
     pub lost: u64,
@@ -278,8 +280,9 @@ pub struct StationSummary {
 pub struct AccessSummary {
     /// Number of links.
     pub links: u64,
-    /// Packets that reached them.
-    pub arrivals: u64,
+    /// Packets that reached them. `None` in a run by links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<u64>,
     /// Packets lost on them.
     pub drops: u64,
 }
@@ -452,7 +455,7 @@ pub struct SizeBin {
 }
 
 /// A sample's statistics.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Distribution {
     /// Sample size.
     pub count: u64,

@@ -47,7 +47,7 @@ mod summary;
 mod workload;
 
 #[cfg(feature = "full")]
-pub use by_links::run_by_links;
+pub use by_links::{ByLinks, Found, PASSES, run_by_links};
 pub use flowstamp_laws::random;
 pub use flowstamp_scenario as scenario;
 pub use load::{load, load_within};

@@ -26,7 +26,6 @@ mod tests;
 mod view;
 
 #[cfg(feature = "full")]
-pub(crate) use apart::LinkRun;
 #[cfg(feature = "parallel")]
 pub use parts::{Balance, Divided};
 pub use view::{LinkView, SenderView};

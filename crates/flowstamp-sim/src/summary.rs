@@ -76,7 +76,7 @@ impl Settled {
             cells: links::cells(&sim.net, span_s),
             access: AccessSummary {
                 links: access.len() as u64,
-                arrivals: access.iter().map(|l| l.arrivals).sum(),
+                arrivals: Some(access.iter().map(|l| l.arrivals).sum()),
                 drops: 0, // access links are unlimited
             },
             packet_hops: sim.net.packet_hops(),
@@ -133,7 +133,7 @@ pub fn results(mut run: Finished) -> Results {
         access: settled.access,
         groups,
         flows: flows.collect(),
-        packets: PacketCount { sent: sim.net.sent, arrived: sim.net.arrived, lost: sim.net.lost },
+        packets: Some(PacketCount { sent: sim.net.sent, arrived: sim.net.arrived, lost: sim.net.lost }),
         packet_hops: settled.packet_hops,
         events: sim.events,
     };

@@ -71,7 +71,7 @@ fn second_half(law: &str, router: &str) -> (u64, u64, u64) {
     let (before, since) = half.expect("the run has a second half");
     assert!(before > 0, "nothing is counted");
     let flows = results.flows.iter().filter(|f| f.start_s >= since).count() as u64;
-    (last - before, flows, results.summary.packets.lost)
+    (last - before, flows, results.summary.packets.expect("a whole run").lost)
 }
 
 #[test]

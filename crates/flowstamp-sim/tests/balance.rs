@@ -57,7 +57,7 @@ fn each_packet_picks_as_each_node_would() {
     }
     let ecmp = counts(&stream("", ""), &["sa", "ct", "dt"]);
     assert_eq!(ecmp.iter().filter(|count| **count > 0.0).count(), 1, "{ecmp:?}");
-    assert_eq!(r.summary.packets.lost, 0);
+    assert_eq!(r.summary.packets.expect("a whole run").lost, 0);
 }
 
 /// Packets come every 100 us: a longer gap keeps one path, a shorter one gives each packet a pick.
@@ -93,7 +93,11 @@ fn outages_take_paths_away_and_give_them_back() {
                 assert!((got - want).abs() <= 5.0 * (want * (1.0 - share)).sqrt(), "{balance} {link} {got}");
             }
         }
-        assert!(r.summary.packets.lost <= 1, "{balance}: {}", r.summary.packets.lost);
+        assert!(
+            r.summary.packets.expect("a whole run").lost <= 1,
+            "{balance}: {}",
+            r.summary.packets.expect("a whole run").lost
+        );
     }
 }
 
@@ -133,7 +137,7 @@ fn spraying_carries_a_permutation_that_hashing_does_not() {
     let lost = |balance: &str| {
         let routing = format!("rate = \"9Gbps\"\n[routing]\nbalance = \"{balance}\"\n");
         let r = run(&fat_tree(4, "udp", &routing));
-        let packets = &r.summary.packets;
+        let packets = &r.summary.packets.expect("a whole run");
         packets.lost as f64 / packets.sent as f64
     };
     let (ecmp, spray) = (lost("ecmp"), lost("spray"));

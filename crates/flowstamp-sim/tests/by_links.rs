@@ -10,7 +10,7 @@ fn loaded(text: &str) -> Loaded {
 }
 
 fn by_links(text: &str, threads: usize) -> Results {
-    run_by_links(&loaded(text), None, Some(threads), &|_| ControlFlow::Continue(()))
+    run_by_links(&loaded(text), None, Some(threads), None, &|_| ControlFlow::Continue(()))
         .unwrap_or_else(|e| panic!("{e}\n{text}"))
         .expect("nobody stops it")
 }
@@ -21,7 +21,7 @@ fn whole(text: &str) -> Results {
 }
 
 fn refused(text: &str) -> String {
-    let result = run_by_links(&loaded(text), None, Some(1), &|_| ControlFlow::Continue(()));
+    let result = run_by_links(&loaded(text), None, Some(1), None, &|_| ControlFlow::Continue(()));
     result.err().unwrap_or_else(|| panic!("not refused: {text}")).to_string()
 }
 

@@ -186,7 +186,7 @@ fn datagrams_keep_their_rate() {
     let r = run(&scenario("4.8Mbps", "3s"));
     let flow = &r.flows[0];
     assert!((flow.delivered_bytes as f64 / 960.0 - 1875.0).abs() <= 1.0, "{flow:?}");
-    assert_eq!((flow.retransmissions, r.summary.packets.lost), (0, 0));
+    assert_eq!((flow.retransmissions, r.summary.packets.expect("a whole run").lost), (0, 0));
     // Twice the capacity: what does not fit is lost, unmarked, and the rest fills the link.
     let r = run(&scenario("19.2Mbps", "3s"));
     let link = &r.summary.links["bottleneck"];
@@ -211,7 +211,7 @@ proptest! {
         let text = text.replace(r#""xcp-edge""#, law);
         let r = run(&text);
         prop_assert!(timeless(&r.summary) == timeless(&run(&text).summary), "two runs differ");
-        let p = r.summary.packets;
+        let p = r.summary.packets.expect("a whole run");
         prop_assert!(p.arrived + p.lost <= p.sent);
         for (name, link) in &r.summary.links {
             prop_assert!((0.0..=1.0 + 1e-6).contains(&link.utilization), "{name}: {link:?}");

@@ -100,7 +100,7 @@ proptest! {
     ) {
         let r = run(&busy(seed, law, rate, buffer));
         let s = &r.summary;
-        let p = s.packets;
+        let p = s.packets.expect("a whole run");
         prop_assert!(p.arrived + p.lost <= p.sent);
         for (name, link) in &s.links {
             prop_assert!((0.0..=1.0 + 1e-6).contains(&link.utilization), "{name}: {link:?}");
@@ -147,7 +147,7 @@ fn times_are_exact() {
     // The ack of 40 bytes: 4 us, 40 us, 4 us.
     assert!((flow.min_rtt_s.get().expect("a sample") - (0.040_600 + 0.000_048)).abs() < 1e-12, "{flow:?}");
     assert_eq!(r.summary.packet_hops, 6);
-    assert_eq!(r.summary.packets.sent, 2);
+    assert_eq!(r.summary.packets.expect("a whole run").sent, 2);
 }
 
 /// Poisson arrivals of single packets at a FIFO link are an M/D/1 queue: the mean number waiting is

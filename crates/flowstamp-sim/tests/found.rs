@@ -78,7 +78,11 @@ fn a_flow_at_next_to_no_rate_asks_for_a_better_one() {
     // Two routers that add up so make 2^-1000 of a rate. The path takes 4 ms: a SYN, a packet and four probes, and their answers.
     assert!(r.flows[0].delivered_bytes <= 1000, "{:?}", r.flows[0]);
     // Once in each round trip would be 500.
-    assert!((2 * (2 + 4)..40).contains(&r.summary.packets.sent), "{:?}", r.summary.packets);
+    assert!(
+        (2 * (2 + 4)..40).contains(&r.summary.packets.expect("a whole run").sent),
+        "{:?}",
+        r.summary.packets.expect("a whole run")
+    );
 }
 
 /// A single router leaves its own rate, whatever the exponent of alpha-fair sharing: a sender's wish for as much as there is

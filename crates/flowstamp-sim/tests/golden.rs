@@ -142,7 +142,7 @@ fn every_law_of_the_registry_gives_what_it_gave() {
     let recorded = recorded();
     let mut lines = Vec::new();
     for (name, (once, again)) in names.iter().zip(run(1).iter().zip(&run(2))) {
-        let (groups, packets) = (&once.summary.groups, once.summary.packets);
+        let (groups, packets) = (&once.summary.groups, once.summary.packets.expect("a whole run"));
         assert!(packets.arrived > 100, "{name}: {packets:?}");
         assert!(packets.arrived + packets.lost <= packets.sent, "{name}: {packets:?}");
         assert!(groups.values().all(|g| g.goodput_bps > 0.0), "{name}: a group got nothing");
@@ -260,7 +260,11 @@ fn toml_of(scenario: &Scenario) -> String {
 fn golden_runs_have_something_to_guard() {
     let results = results();
     for (name, r) in results {
-        assert!(r.summary.packets.arrived > 100, "{name}: {} packets", r.summary.packets.arrived);
+        assert!(
+            r.summary.packets.expect("a whole run").arrived > 100,
+            "{name}: {} packets",
+            r.summary.packets.expect("a whole run").arrived
+        );
         assert!(
             r.summary
                 .groups
@@ -272,7 +276,7 @@ fn golden_runs_have_something_to_guard() {
     for name in
         ["rcp-small-buffer", "recovery-crossed", "sack-no-limited-transmit", "reno", "highspeed", "capture"]
     {
-        assert!(results[name].summary.packets.lost > 0, "{name}: nothing was lost");
+        assert!(results[name].summary.packets.expect("a whole run").lost > 0, "{name}: nothing was lost");
     }
     let switched = &results["rcp-switch"].flows;
     assert!(switched.iter().any(|f| f.switched_s.get().is_some()), "no flow left RCP");

@@ -58,7 +58,10 @@ fn as_many_are_lost_as_are_asked_for_and_counted() {
     is_binomial(pairs, SENT, 0.01 * 0.01);
     // They are no queue's drops.
     let link = &r.summary.links["a"];
-    assert_eq!((link.drops, r.summary.total.drops, r.summary.packets.lost), (0, 0, lost));
+    assert_eq!(
+        (link.drops, r.summary.total.drops, r.summary.packets.expect("a whole run").lost),
+        (0, 0, lost)
+    );
     assert!(r.summary.links["b"].impaired.is_none());
     assert_eq!(r.flows[0].delivered_bytes, (SENT - lost) * 1000);
 }
@@ -74,8 +77,8 @@ fn as_many_are_copied_as_are_asked_for_and_counted() {
     assert!(seen.is_sorted());
     assert_eq!(seen.iter().collect::<BTreeSet<_>>().len() as u64, SENT);
     assert_eq!(seen.len() as u64, SENT + duplicated);
-    assert_eq!(r.summary.packets.sent, SENT + duplicated);
-    assert_eq!(r.summary.packets.arrived, SENT + duplicated);
+    assert_eq!(r.summary.packets.expect("a whole run").sent, SENT + duplicated);
+    assert_eq!(r.summary.packets.expect("a whole run").arrived, SENT + duplicated);
     assert_eq!(r.flows[0].delivered_bytes, SENT * 1000, "and no byte that is delivered");
 }
 
@@ -153,7 +156,7 @@ fn packets_overtake_those_on_a_detour_when_it_ends() {
 #[test]
 fn a_link_may_lose_all() {
     let r = datagrams("{ loss = 1 }");
-    assert_eq!((counts(&r, "a").lost, r.summary.packets.arrived), (SENT, 0));
+    assert_eq!((counts(&r, "a").lost, r.summary.packets.expect("a whole run").arrived), (SENT, 0));
 }
 
 const LONG: &str = r#"

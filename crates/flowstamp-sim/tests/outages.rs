@@ -54,8 +54,14 @@ fn what_is_on_a_link_that_fails_is_lost() {
     // A second of them, and the ten that are on a line of 10 ms.
     assert!(lost.abs_diff(1010) <= 1, "{lost}");
     let link = &r.summary.links["a"];
-    assert_eq!((link.impaired.expect("it failed").lost, link.drops, r.summary.packets.lost), (lost, 0, lost));
-    assert_eq!(r.summary.packets.sent, r.summary.packets.arrived + lost);
+    assert_eq!(
+        (link.impaired.expect("it failed").lost, link.drops, r.summary.packets.expect("a whole run").lost),
+        (lost, 0, lost)
+    );
+    assert_eq!(
+        r.summary.packets.expect("a whole run").sent,
+        r.summary.packets.expect("a whole run").arrived + lost
+    );
 }
 
 /// Or nothing is lost: what has left arrives, and all else waits.
@@ -63,7 +69,10 @@ fn what_is_on_a_link_that_fails_is_lost() {
 fn what_waits_for_a_link_that_holds_waits() {
     let r = one_way("hold");
     let (sent, came) = (on(&r, "a"), on(&r, "b"));
-    assert_eq!((r.summary.packets.lost, r.summary.packets.arrived), (0, sent.len() as u64));
+    assert_eq!(
+        (r.summary.packets.expect("a whole run").lost, r.summary.packets.expect("a whole run").arrived),
+        (0, sent.len() as u64)
+    );
     // Another may be at the stopped transmitter.
     assert!(sent.values().filter(|began| (2.0..3.0).contains(*began)).count() <= 1);
     for (seq, began) in &sent {
@@ -142,7 +151,7 @@ fn routes_follow_after_convergence() {
     let [sa, sb, at, tu] = ["sa", "sb", "at", "tu"].map(|link| on(&r, link));
     // By whichever way it goes, a packet leaves as it is sent: its first link is idle.
     let sent: BTreeMap<u32, f64> = sa.iter().chain(&sb).map(|(seq, time)| (*seq, *time)).collect();
-    assert_eq!(sent.len() as u64, r.summary.packets.sent);
+    assert_eq!(sent.len() as u64, r.summary.packets.expect("a whole run").sent);
     for (seq, time) in &sent {
         assert_eq!(sb.contains_key(seq), (2.1..4.1).contains(time), "{seq} was sent at {time} s");
     }
@@ -159,17 +168,28 @@ fn routes_follow_after_convergence() {
             came - sent[seq]
         );
     }
-    assert_eq!(r.summary.packets.sent, r.summary.packets.arrived + r.summary.packets.lost);
+    assert_eq!(
+        r.summary.packets.expect("a whole run").sent,
+        r.summary.packets.expect("a whole run").arrived + r.summary.packets.expect("a whole run").lost
+    );
 }
 
 #[test]
 fn routes_follow_at_once_or_never() {
     let at_once = two_ways("");
     // Packets on their way to the link or on it when it failed: 10 ms, a packet each.
-    assert!(at_once.summary.packets.lost.abs_diff(10) <= 1, "{}", at_once.summary.packets.lost);
+    assert!(
+        at_once.summary.packets.expect("a whole run").lost.abs_diff(10) <= 1,
+        "{}",
+        at_once.summary.packets.expect("a whole run").lost
+    );
     let never = two_ways("routing = { reroute = false }");
     assert!(on(&never, "sb").is_empty());
-    assert!(never.summary.packets.lost.abs_diff(2005) <= 1, "{}", never.summary.packets.lost);
+    assert!(
+        never.summary.packets.expect("a whole run").lost.abs_diff(2005) <= 1,
+        "{}",
+        never.summary.packets.expect("a whole run").lost
+    );
 }
 
 /// A leaf with four spines and 60 flows over them; `links` are those of the first leaf, `more` is added to the scenario.

@@ -248,7 +248,7 @@ fn a_flow_that_governs_waits_before_it_asks() {
             "#
         )
     };
-    let packets = |r: &Results| r.summary.packets.sent;
+    let packets = |r: &Results| r.summary.packets.expect("a whole run").sent;
     let (plain, later) = (run(&text("")), run(&text("send_jitter = '20ms'")));
     let goodput = |r: &Results| r.summary.groups["tcp"].goodput_bps;
     assert!(packets(&plain) != packets(&later));

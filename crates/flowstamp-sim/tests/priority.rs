@@ -102,7 +102,7 @@ fn acks_of_crowded_links_come_back_soon() {
         let link = &r.summary.links["bottleneck"];
         assert!(link.utilization > 0.5 && link.utilization <= 1.0 + 1e-6, "{link:?}");
         assert!(link.max_queue_bytes <= link.buffer_bytes, "{link:?}");
-        let p = r.summary.packets;
+        let p = r.summary.packets.expect("a whole run");
         assert!(p.arrived + p.lost <= p.sent);
         r.flows.iter().filter_map(|f| f.srtt_s.get()).sum::<f64>() / r.flows.len() as f64
     };

@@ -32,12 +32,16 @@ fn a_short_flow_takes_one_and_a_half_round_trips() {
         let r = scenario(law, transport);
         let fct = r.flows[0].fct_s.expect("complete");
         assert!((fct - (0.040_096 + 0.020_600)).abs() < 1e-9, "{law}: {fct}");
-        assert_eq!(r.summary.packets.sent, 6, "{law}: SYN, SYN-ACK, data, ack, FIN, its answer");
+        assert_eq!(
+            r.summary.packets.expect("a whole run").sent,
+            6,
+            "{law}: SYN, SYN-ACK, data, ack, FIN, its answer"
+        );
     }
     let without = scenario("sack", "");
     let fct = without.flows[0].fct_s.expect("complete");
     assert!((fct - 0.020_600).abs() < 1e-9, "{fct}");
-    assert_eq!(without.summary.packets.sent, 2, "data, ack");
+    assert_eq!(without.summary.packets.expect("a whole run").sent, 2, "data, ack");
 }
 
 /// A lost SYN is tried again after the first timeout, then after twice that.
@@ -216,7 +220,7 @@ fn fins_on_a_dead_link(until: &str) -> (u64, u64) {
         "#
     ));
     assert!(r.flows.iter().all(|f| f.fct_s.is_some_and(|s| s < 0.07)), "no FIN counts: {:?}", r.flows);
-    (r.summary.packets.sent, r.summary.packets.lost)
+    (r.summary.packets.expect("a whole run").sent, r.summary.packets.expect("a whole run").lost)
 }
 
 /// FINs leave at about 82 and 84 ms, and again after 200, 400 and 800 ms (the least timeout, doubled).
@@ -250,7 +254,7 @@ fn every_fin_is_answered_before_its_slot_is_used_again() {
         [capture]
         "#);
     let web = &r.summary.groups["web"];
-    assert_eq!((web.completed, r.summary.packets.lost), (web.flows, 0));
+    assert_eq!((web.completed, r.summary.packets.expect("a whole run").lost), (web.flows, 0));
     for (data, syn, fin) in
         [(true, true, false), (false, true, false), (true, false, true), (false, false, true)]
     {
@@ -351,7 +355,11 @@ fn flows_without_handshake_survive_the_loss_of_their_first_packet() {
             "#
         ));
         // All leave at once: one is transmitted, the others are lost, some more than once.
-        assert!(r.summary.packets.lost >= 9, "{recovery}: {:?}", r.summary.packets);
+        assert!(
+            r.summary.packets.expect("a whole run").lost >= 9,
+            "{recovery}: {:?}",
+            r.summary.packets.expect("a whole run")
+        );
         let sent_again = r.flows.iter().filter(|f| &*f.group == "ten" && f.retransmissions > 0).count();
         assert!(sent_again >= 9, "{recovery}: {sent_again}");
     }
@@ -468,7 +476,7 @@ fn a_stream_follows_the_rate() {
         let got = mean(from, to) / 1e6;
         assert!((got / mbps - 1.0).abs() < 0.05, "{from} s: {got} Mb/s, not {mbps}");
     }
-    assert_eq!(r.summary.packets.lost, 0);
+    assert_eq!(r.summary.packets.expect("a whole run").lost, 0);
     let packets = &r.capture.packets;
     assert!(packets.iter().all(|p| p.datagrams && p.header == Header::Rcp));
     let (asks, data): (Vec<&CapturedPacket>, Vec<&CapturedPacket>) =

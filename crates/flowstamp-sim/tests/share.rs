@@ -82,7 +82,7 @@ proptest! {
         let text = mixed(seed, share, rate, buffer, "");
         let r = run(&text);
         prop_assert!(timeless(&r.summary) == timeless(&run(&text).summary), "two runs differ");
-        let p = r.summary.packets;
+        let p = r.summary.packets.expect("a whole run");
         prop_assert!(p.arrived + p.lost <= p.sent);
         for (name, link) in &r.summary.links {
             prop_assert!((0.0..=1.0 + 1e-6).contains(&link.utilization), "{name}: {link:?}");

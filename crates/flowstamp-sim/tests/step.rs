@@ -49,7 +49,7 @@ proptest! {
             if look && at > loaded.scenario.warmup {
                 let seen = sim.results().expect("results");
                 prop_assert_eq!(seen.summary.duration_s, at.as_secs_f64());
-                prop_assert!(seen.summary.packets.sent <= whole.summary.packets.sent);
+                prop_assert!(seen.summary.packets.expect("a whole run").sent <= whole.summary.packets.expect("a whole run").sent);
                 prop_assert!(whole.series.value.starts_with(&seen.series.value));
             }
             if copy {

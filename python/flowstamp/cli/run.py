@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flowstamp.cli.common import as_text, check_out, load, say, say_written, show_progress
-from flowstamp.cli.options import Json, Memory, Out, ScenarioFile, Seed, Sets, ShownAs
+from flowstamp.cli.options import Executor, Json, Memory, Out, ScenarioFile, Seed, Sets, ShownAs
 from flowstamp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ PAPERS = {"vcp.t_rho": "200ms", "vcp-exact.t_rho": "200ms", "hpcc.base_rtt": "13
 
 def run(
     scenario: ScenarioFile,
+    *,
     sets: Sets = None,
     seed: Seed = None,
     out: Out = None,
@@ -46,6 +47,7 @@ def run(
             help="Divide the network among N threads; same results. Default: 1, with --by-links one for each core.",
         ),
     ] = None,
+    executor: Executor = "threads",
     progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
@@ -61,7 +63,7 @@ def run(
     The last line is {"summary": ...}.
 
     --by-links runs each link alone, with the flows that cross it, and combines the delays of each flow. The links
-    share the threads.
+    share the threads, or with --executor the processes or a cluster.
 
     --threads N runs parts of the network side by side, with the same results to the bit. Every thread has a copy of the
     network in memory. Flows that arrive during the run, collectives, cells and captures need one thread.
@@ -70,7 +72,7 @@ def run(
     from flowstamp.progress import Meter
 
     _check_shown(as_json, live, json_stream)
-    _check_parts(by_links, threads, live or json_stream or trace)
+    _check_parts(by_links, threads, executor, live or json_stream or trace)
     if trace and out is None:
         raise UsageError("--trace needs --out DIR: the folder that trace.pcapng is written to")
     loaded = load(scenario, sets)
@@ -85,7 +87,9 @@ def run(
         results = _streamed(loaded, seed, memory)
     else:
         with Meter(scenario.name) as meter:
-            results = loaded.run(seed=seed, memory=memory, progress=meter, by_links=by_links, threads=threads)
+            results = loaded.run(
+                seed=seed, memory=memory, progress=meter, by_links=by_links, threads=threads, executor=executor
+            )
     written = results.write(out) if out is not None else []
     if json_stream:
         say(f'{{"summary": {results.summary_json()}}}')
@@ -115,7 +119,9 @@ def _check_shown(as_json: bool, live: bool, json_stream: bool) -> None:
         raise UsageError("--live: standard error is not a terminal; --json-stream prints the same as JSON")
 
 
-def _check_parts(by_links: bool, threads: int | None, watched: bool) -> None:
+def _check_parts(by_links: bool, threads: int | None, executor: str, watched: bool) -> None:
+    if executor != "threads" and not by_links:
+        raise UsageError(f"--executor {executor}: only links run elsewhere; give --by-links, too, or leave it out")
     if by_links and watched:
         raise UsageError("--by-links has no queues or rates over time; leave out --live, --json-stream and --trace")
     if threads is not None and watched:

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, Threa
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from flowstamp import _flowstamp, executors, machine
+from flowstamp import _flowstamp, apart, executors, machine
 from flowstamp.errors import translated
 from flowstamp.figures.measures import Finished
 from flowstamp.figures.spec import Sets
@@ -154,9 +154,10 @@ class Queue:
             run.fail(error)
 
     def _elsewhere(self, runs: Sequence[Run], progress: Progress | None) -> None:
-        # Runs by links stay here, because executors know only whole runs.
         for run in (run for run in runs if run.by_links):
-            self._execute(run)
+            job = executors.Job.read(*run.job, memory=None)
+            ended = apart.run(job, executor=self._executor, memory=self._memory, progress=run.watch)
+            run.end(0, ended)
         runs = [run for run in runs if not run.by_links]
         jobs = [executors.Job.read(*run.job, memory=self._limit) for run in runs]
         executors.run(

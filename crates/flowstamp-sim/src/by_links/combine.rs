@@ -4,16 +4,94 @@ use super::flows::{CrossingFlow, Flow};
 use crate::host::{Done, Outcome, Record};
 use crate::results::FlowRow;
 use flowstamp_laws::units::Time;
+use serde::{Deserialize, Serialize};
 
 /// Times of one flow on one link, in picoseconds. Their sum `queued + sender` is its completion time there.
-#[derive(Clone, Copy, Debug, Default)]
-struct Hop {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64, u64)", into = "(u64, u64, u64)")]
+pub struct Hop {
     /// Mean time that the flow's packets waited at the link.
     queued: u64,
     /// Time that the sender took.
     sender: u64,
     /// Ideal completion time.
     ideal: u64,
+}
+
+impl From<(u64, u64, u64)> for Hop {
+    fn from((queued, sender, ideal): (u64, u64, u64)) -> Self {
+        Self { queued, sender, ideal }
+    }
+}
+
+impl From<Hop> for (u64, u64, u64) {
+    fn from(hop: Hop) -> Self {
+        (hop.queued, hop.sender, hop.ideal)
+    }
+}
+
+/// One flow's results on one link. Times are picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Fields", into = "Fields")]
+pub struct OnLink {
+    /// Number of the flow.
+    flow: u32,
+    /// Index of the link among the router links of the flow's path.
+    place: u32,
+    /// RTT of the empty path, and what the link adds to the smallest and to the last sample.
+    rtt: u64,
+    least: u64,
+    last: u64,
+    /// Bytes delivered.
+    delivered: u64,
+    retransmissions: u32,
+    timeouts: u32,
+    /// If the flow ended: its times, and the time from the last byte's arrival to its ack.
+    ended: Option<(Hop, u64)>,
+}
+
+/// The fields of [`OnLink`] in their order. Without names they are a third as long.
+type Fields = (u32, u32, [u64; 4], u32, u32, Option<(Hop, u64)>);
+
+impl From<Fields> for OnLink {
+    fn from((flow, place, [rtt, least, last, delivered], retransmissions, timeouts, ended): Fields) -> Self {
+        Self { flow, place, rtt, least, last, delivered, retransmissions, timeouts, ended }
+    }
+}
+
+impl From<OnLink> for Fields {
+    fn from(on: OnLink) -> Self {
+        let times = [on.rtt, on.least, on.last, on.delivered];
+        (on.flow, on.place, times, on.retransmissions, on.timeouts, on.ended)
+    }
+}
+
+impl OnLink {
+    /// The results of a flow whose packets waited for this time on average.
+    pub fn of(row: &FlowRow, waited: Time, crossing: &CrossingFlow) -> Self {
+        let rtt = crossing.rtt.as_ps();
+        let above = |sample: Option<f64>| sample.map_or(0, |sample| ps(sample).saturating_sub(rtt));
+        let ended = row.fct_s.zip(row.ideal_fct_s.get()).map(|(fct, ideal)| {
+            let ideal = ps(ideal);
+            let late = ps(fct).saturating_sub(ideal);
+            let queued = waited.as_ps().min(late);
+            // A flow that came at a limited rate was slow on another link, whose own run has that time.
+            let sender = if crossing.slower.is_some() { ideal } else { ideal + late - queued };
+            let acked = row.fct_sender_s.get().map_or(0, |sender| ps(sender - fct));
+            (Hop { queued, sender, ideal }, acked)
+        });
+        Self {
+            flow: crossing.flow,
+            place: crossing.place,
+            rtt,
+            least: above(row.min_rtt_s.get()),
+            last: above(row.srtt_s.get()),
+            delivered: row.delivered_bytes,
+            retransmissions: row.retransmissions,
+            timeouts: row.timeouts,
+            ended,
+        }
+    }
 }
 
 /// One flow's results on all links, apart from its delays. No value depends on the order of the links.
@@ -47,6 +125,10 @@ fn ps(seconds: f64) -> u64 {
 }
 
 impl Delays {
+    /// Memory for each flow, and for each link on its path, bytes.
+    pub const PER_FLOW: f64 = size_of::<Crossed>() as f64;
+    pub const PER_HOP: f64 = size_of::<Hop>() as f64;
+
     /// Makes empty results of flows. `places` is the number of router links on each flow's path.
     pub fn new(places: impl Iterator<Item = usize>) -> Self {
         let (mut first, mut flows) = (0, Vec::new());
@@ -67,31 +149,21 @@ impl Delays {
         Self { hops: vec![Hop::default(); first], flows }
     }
 
-    /// Adds a flow's results on one link. `waited` is the mean time that its packets waited there. `before` are the
-    /// results of the pass before, if there was one.
-    pub fn add(&mut self, row: &FlowRow, waited: Time, crossing: &CrossingFlow, before: Option<&Self>) {
-        let flow = &mut self.flows[crossing.flow as usize];
-        let hop = &mut self.hops[flow.first + crossing.place as usize];
-        let rtt = crossing.rtt.as_ps();
-        let above = |sample: Option<f64>| sample.map_or(0, |sample| ps(sample).saturating_sub(rtt));
-        flow.rtt = flow.rtt.max(rtt);
-        flow.last += above(row.srtt_s.get());
-        flow.least += above(row.min_rtt_s.get());
-        flow.retransmissions += row.retransmissions;
-        flow.timeouts += row.timeouts;
-        flow.delivered = flow.delivered.min(row.delivered_bytes);
-        let (Some(fct), Some(ideal)) = (row.fct_s, row.ideal_fct_s.get()) else {
+    /// Adds a flow's results on one link.
+    pub fn add(&mut self, on: &OnLink) {
+        let flow = &mut self.flows[on.flow as usize];
+        flow.rtt = flow.rtt.max(on.rtt);
+        flow.last += on.last;
+        flow.least += on.least;
+        flow.retransmissions += on.retransmissions;
+        flow.timeouts += on.timeouts;
+        flow.delivered = flow.delivered.min(on.delivered);
+        let Some((hop, acked)) = on.ended else {
             flow.open += 1;
             return;
         };
-        flow.acked = flow.acked.max(row.fct_sender_s.get().map_or(0, |sender| ps(sender - fct)));
-        let ideal = ps(ideal);
-        let late = ps(fct).saturating_sub(ideal);
-        let queued = waited.as_ps().min(late);
-        // A flow that came at a limited rate was slow on another link, whose own run has that time.
-        let limited = before.is_some_and(|b| b.slower_elsewhere(crossing.flow, crossing.place).is_some());
-        let sender = if limited { ideal } else { ideal + late - queued };
-        *hop = Hop { queued, sender, ideal };
+        flow.acked = flow.acked.max(acked);
+        self.hops[flow.first + on.place as usize] = hop;
     }
 
     /// Time above the least ideal time that a flow's sender takes on the link that slows it down most. `None` if that is

@@ -32,6 +32,8 @@ pub struct CrossingFlow {
     pub place: u32,
     /// RTT of a packet on the empty path, with the time of its transmission on each link.
     pub rtt: Time,
+    /// In the second pass, [`super::combine::Delays::slower_elsewhere`].
+    pub slower: Option<Time>,
 }
 
 /// All flows, in the order of the records of a run.
@@ -44,6 +46,25 @@ pub struct Flows {
 }
 
 impl Flows {
+    /// Number of flows of a network, or more than `most` if there are more than that.
+    pub fn count(network: &Network, scenario: &Scenario, most: u64) -> u64 {
+        let mut all = network.flows.len() as u64;
+        for plan in &network.arrivals {
+            match &plan.comes {
+                Comes::Listed { list, .. } => all += list.rows.len() as u64,
+                Comes::Random { arrivals, .. } => {
+                    let mut arrivals = arrivals.clone();
+                    let mut start = plan.start + arrivals.gap();
+                    while start < plan.stop && start <= scenario.duration && all <= most {
+                        all += 1;
+                        start = start.saturating_add(arrivals.gap());
+                    }
+                }
+            }
+        }
+        all
+    }
+
     /// Draws the flows of a network.
     pub fn of(network: &Network, scenario: &Scenario) -> Self {
         let planned = network.flows.iter().map(|plan| {

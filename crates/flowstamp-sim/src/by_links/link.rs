@@ -1,13 +1,12 @@
 //! The networks of single links.
 
-use super::combine::Delays;
 use super::flows::{CrossingFlow, Flow, Flows};
 use crate::flow_list::{FlowList, Listed};
 use crate::medium::Capacity;
 use crate::plan::{ArrivalPlan, Comes, END, FlowPlan, FlowRoutes, GroupPlan, LinkPlan, Network};
 use crate::scenario::{Access, Loaded, Scenario};
 use flowstamp_laws::units::{Rate, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Rate of the links that carry packets to and from a single link: no packet waits for another there.
@@ -29,12 +28,17 @@ struct Around {
     back: Time,
 }
 
+/// [`super::combine::Delays::slower_elsewhere`] of a flow on a link. The arguments are the link, the flow, and the link's
+/// place on its path.
+pub type Slower<'a> = &'a (dyn Fn(u32, u32, u32) -> Option<Time> + Sync);
+
 /// All links of a network, and the flows that each carries.
-pub struct Links<'a> {
-    network: &'a Network,
-    flows: &'a [Flow],
+pub struct Links {
+    /// The network.
+    pub network: Network,
+    /// Its flows, of which the first `planned` are planned ones.
+    pub flows: Vec<Flow>,
     planned: u32,
-    scenario: &'a Scenario,
     /// The scenario of the runs of single links, which need neither its files nor its graph.
     pub loaded: Arc<Loaded>,
     /// Plans of the groups, without the links of the whole network.
@@ -48,9 +52,8 @@ pub struct Links<'a> {
     work: Vec<u64>,
 }
 
-impl<'a> Links<'a> {
-    pub fn new(loaded: &'a Loaded, network: &'a Network, flows: &'a Flows) -> Self {
-        let scenario = &loaded.scenario;
+impl Links {
+    pub fn new(loaded: &Loaded, network: Network, flows: Flows) -> Self {
         let mut own = loaded.clone();
         own.files.clear();
         own.scenario.graph = None;
@@ -63,12 +66,11 @@ impl<'a> Links<'a> {
         });
         let routers = network.links.len();
         let mut links = Self {
-            network,
-            flows: &flows.all,
-            planned: flows.planned,
-            scenario,
-            loaded: Arc::new(own),
             groups: groups.collect(),
+            network,
+            flows: flows.all,
+            planned: flows.planned,
+            loaded: Arc::new(own),
             first: vec![0; routers + 1],
             crossing: Vec::new(),
             ack_bytes: vec![0.0; routers],
@@ -76,6 +78,15 @@ impl<'a> Links<'a> {
         };
         links.sort();
         links
+    }
+
+    fn scenario(&self) -> &Scenario {
+        &self.loaded.scenario
+    }
+
+    /// Numbers of the flows whose data cross a link, in ascending order.
+    pub fn crossing(&self, link: u32) -> &[u32] {
+        &self.crossing[self.first[link as usize]..self.first[link as usize + 1]]
     }
 
     /// Number of router links on the path of each flow.
@@ -88,9 +99,9 @@ impl<'a> Links<'a> {
 
     /// Finds the flows that cross each link.
     fn sort(&mut self) {
-        let payload = self.scenario.payload();
+        let payload = self.scenario().payload();
         let routers = self.network.links.len();
-        let running = || (0..).zip(self.flows).filter(|(_, flow)| flow.runs);
+        let running = || (0..).zip(&self.flows).filter(|(_, flow)| flow.runs);
         let routed = |route| self.route(route).filter(|link| (*link as usize) < routers);
         let (mut first, mut work) = (vec![0; routers + 1], vec![0; routers]);
         let mut ack_bytes = vec![0.0; routers];
@@ -101,7 +112,7 @@ impl<'a> Links<'a> {
                 work[link as usize] += packets;
             }
             for link in routed(flow.routes.acks) {
-                ack_bytes[link as usize] += packets as f64 * self.scenario.ack.as_f64();
+                ack_bytes[link as usize] += packets as f64 * self.scenario().ack.as_f64();
             }
         }
         (0..routers).for_each(|link| first[link + 1] += first[link]);
@@ -123,6 +134,28 @@ impl<'a> Links<'a> {
         links
     }
 
+    /// Index of a link among the router links of a flow's path.
+    pub fn place(&self, link: u32, flow: u32) -> u32 {
+        let routers = self.network.links.len();
+        let path = self.route(self.flows[flow as usize].routes.data);
+        path.filter(|on| (*on as usize) < routers).take_while(|on| *on != link).count() as u32
+    }
+
+    /// The longest RTT of a flow on empty links.
+    pub fn longest_rtt(&self) -> Time {
+        let sum = |route| {
+            let bytes = self.scenario().packet.as_f64();
+            self.route(route).fold(Time::ZERO, |sum, link| sum + self.crossing_time(link, bytes))
+        };
+        let routes: BTreeSet<(u32, u32)> = self
+            .flows
+            .iter()
+            .filter(|flow| flow.runs)
+            .map(|flow| (flow.routes.data, flow.routes.acks))
+            .collect();
+        routes.into_iter().map(|(data, acks)| sum(data) + sum(acks)).max().unwrap_or_default()
+    }
+
     fn route(&self, from: u32) -> impl Iterator<Item = u32> + '_ {
         self.network.routes[from as usize..].iter().copied().take_while(|link| *link != END)
     }
@@ -130,7 +163,7 @@ impl<'a> Links<'a> {
     /// Rate and delay of a link.
     fn line(&self, link: u32) -> (Rate, Time) {
         match self.network.links.get(link as usize) {
-            Some(plan) => (plan.capacity.mean(Time::ZERO, self.scenario.duration), plan.delay),
+            Some(plan) => (plan.capacity.mean(Time::ZERO, self.scenario().duration), plan.delay),
             None => {
                 let access = &self.network.access[link as usize - self.network.links.len()];
                 (access.rate, access.delay)
@@ -145,14 +178,14 @@ impl<'a> Links<'a> {
     }
 
     fn around(&self, flow: &Flow, link: u32) -> Around {
-        let packet = self.scenario.packet.as_f64();
+        let packet = self.scenario().packet.as_f64();
         let sum = |links: &mut dyn Iterator<Item = u32>, bytes| {
             links.fold(Time::ZERO, |sum, link| sum + self.crossing_time(link, bytes))
         };
         let mut data = self.route(flow.routes.data);
         let upstream: Vec<u32> = data.by_ref().take_while(|next| *next != link).collect();
         let behind = sum(&mut data, packet);
-        let back = sum(&mut self.route(flow.routes.acks), self.scenario.ack.as_f64());
+        let back = sum(&mut self.route(flow.routes.acks), self.scenario().ack.as_f64());
         let (first, previous) = match *upstream.as_slice() {
             [] => (None, None),
             [first] => (Some((first, self.line(first).1)), None),
@@ -166,22 +199,22 @@ impl<'a> Links<'a> {
 
     /// The rate at which a flow's application produces data on a link, if another link slows the flow down more, by the
     /// results of the first pass. Rates are rounded, so that many flows share a group.
-    fn limit(&self, link: u32, crossing: &CrossingFlow, before: Option<&Delays>) -> Option<Limit> {
-        let more = before?.slower_elsewhere(crossing.flow, crossing.place)?;
+    fn limit(&self, link: u32, crossing: &CrossingFlow) -> Option<Limit> {
+        let more = crossing.slower?;
         let flow = &self.flows[crossing.flow as usize];
-        let packets = flow.size.div_ceil(self.scenario.payload());
-        let bytes = flow.size as f64 + self.scenario.header.as_f64() * packets as f64;
+        let packets = flow.size.div_ceil(self.scenario().payload());
+        let bytes = flow.size as f64 + self.scenario().header.as_f64() * packets as f64;
         let least = Time::from_secs_f64(bytes / self.line(link).0.bytes_per_sec());
         Some(Limit::around(8.0 * flow.size as f64 / (least + more).as_secs_f64()))
     }
 
-    /// The network of one link, and the flows that cross it in the order of its records. `before` are the results of the
-    /// pass before, if there was one.
-    pub fn network(&self, link: u32, before: Option<&Delays>) -> (Network, Vec<CrossingFlow>) {
-        let numbers = &self.crossing[self.first[link as usize]..self.first[link as usize + 1]];
+    /// The network of one link, and the flows that cross it in the order of its records. `slower` is that of the pass
+    /// before, if there was one.
+    pub fn network(&self, link: u32, slower: Option<Slower<'_>>) -> (Network, Vec<CrossingFlow>) {
+        let numbers = self.crossing(link);
         let around: Vec<Around> =
             numbers.iter().map(|number| self.around(&self.flows[*number as usize], link)).collect();
-        let mut own = Own::new(self, link);
+        let mut own = Own::new(self, link, slower);
         own.upstream(&around);
         let planned = numbers.partition_point(|number| *number < self.planned);
         let mut all = numbers.iter().zip(&around);
@@ -190,14 +223,14 @@ impl<'a> Links<'a> {
             let flow = &self.flows[*number as usize];
             let (index, routes) = (flow.index, own.routes(around));
             let crosses = own.crossing(*number, around);
-            let group = own.limited(flow.group, self.limit(link, &crosses, before));
+            let group = own.limited(flow.group, self.limit(link, &crosses));
             own.network.flows.push(FlowPlan { group, index, routes, start: flow.start });
             crossing.push(crosses);
         }
         for arriving in &self.network.arrivals {
             let group = arriving.group;
             let of_group = |(number, _): &(&u32, &Around)| self.flows[**number as usize].group == group;
-            own.arrivals(arriving, all.clone().filter(of_group), &mut crossing, before);
+            own.arrivals(arriving, all.clone().filter(of_group), &mut crossing);
         }
         (own.network, crossing)
     }
@@ -205,8 +238,9 @@ impl<'a> Links<'a> {
 
 /// Builds the network of one link.
 struct Own<'a> {
-    links: &'a Links<'a>,
+    links: &'a Links,
     link: u32,
+    slower: Option<Slower<'a>>,
     network: Network,
     /// The links upstream, by their numbers and delays.
     upstream: BTreeMap<(u32, Time), u32>,
@@ -217,14 +251,14 @@ struct Own<'a> {
 }
 
 impl<'a> Own<'a> {
-    fn new(links: &'a Links<'a>, link: u32) -> Self {
+    fn new(links: &'a Links, link: u32, slower: Option<Slower<'a>>) -> Self {
         let mut plan = links.network.links[link as usize].clone();
-        let rate = plan.capacity.mean(Time::ZERO, links.scenario.duration);
-        let acks = links.ack_bytes[link as usize] / rate.bytes_in(links.scenario.duration);
+        let rate = plan.capacity.mean(Time::ZERO, links.scenario().duration);
+        let acks = links.ack_bytes[link as usize] / rate.bytes_in(links.scenario().duration);
         plan.capacity = Capacity::Constant(Rate::from_bps(rate.bps() * (1.0 - acks.min(MOST_FOR_ACKS))));
         let network = Network { links: vec![plan], groups: links.groups.clone(), ..Network::default() };
         let (upstream, known, limited) = Default::default();
-        Self { links, link, network, upstream, known, limited }
+        Self { links, link, slower, network, upstream, known, limited }
     }
 
     /// Makes the links upstream. Those that several flows share keep their queues and laws.
@@ -284,16 +318,15 @@ impl<'a> Own<'a> {
     /// A flow that crosses the link, whose routes are known.
     fn crossing(&self, number: u32, around: &Around) -> CrossingFlow {
         let links = self.links;
-        let packet = links.scenario.packet.as_f64();
+        let packet = links.scenario().packet.as_f64();
         let sent = |link: u32| Time::from_secs_f64(packet / links.line(link).0.bytes_per_sec());
         let mut rtt = links.crossing_time(self.link, packet) + around.behind + around.back;
         for (link, delay) in around.first.iter().chain(&around.previous) {
             rtt += sent(*link) + *delay;
         }
-        let routers = links.network.links.len();
-        let path = links.route(links.flows[number as usize].routes.data);
-        let place = path.filter(|link| (*link as usize) < routers).take_while(|link| *link != self.link);
-        CrossingFlow { flow: number, place: place.count() as u32, rtt }
+        let place = links.place(self.link, number);
+        let slower = self.slower.and_then(|slower| slower(self.link, number, place));
+        CrossingFlow { flow: number, place, rtt, slower }
     }
 
     /// Adds the flows of a group that arrive during the run, as a list.
@@ -302,7 +335,6 @@ impl<'a> Own<'a> {
         arriving: &ArrivalPlan,
         flows: impl Iterator<Item = (&'f u32, &'f Around)>,
         crossing: &mut Vec<CrossingFlow>,
-        before: Option<&Delays>,
     ) {
         // The flows of each group, with the routes between each pair.
         let mut lists: BTreeMap<u32, OwnList> = BTreeMap::new();
@@ -310,7 +342,7 @@ impl<'a> Own<'a> {
             let flow = &self.links.flows[*number as usize];
             let crosses = self.crossing(*number, around);
             let routes = self.routes(around);
-            let group = self.limited(arriving.group, self.links.limit(self.link, &crosses, before));
+            let group = self.limited(arriving.group, self.links.limit(self.link, &crosses));
             lists.entry(group).or_default().add(flow, routes, crosses);
         }
         for (group, own) in lists {

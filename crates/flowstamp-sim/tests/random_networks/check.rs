@@ -164,7 +164,7 @@ fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
         + 4 * 24 * r.series.value.len() as u64
         + 4 * 256 * recorded
         + 4 * 512 * r.capture.frames.len() as u64
-        + 4 * 128 * s.packets.sent
+        + 4 * 128 * s.packets.expect("a whole run").sent
         + 4 * 32 * produced
         + 256 * pairs
         + if shared { zombies } else { 0 };
@@ -206,7 +206,7 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         ensure!("series are within bounds", value >= least, "{value} of {key:?} at {} s", r.series.time_s[i]);
     }
 
-    let p = s.packets;
+    let p = s.packets.expect("a whole run");
     ensure!("packets are conserved", p.arrived + p.lost <= p.sent, "{p:?}");
     let (packet, ack) = (scenario.packet.as_f64(), scenario.ack.as_f64());
     let buffers_of_packets = scenario.to_owned_text().contains("pkt\"");
@@ -474,10 +474,14 @@ fn progress(r: &Results) -> Result<u64, Failure> {
     let controlled = s.links.values().filter_map(|link| link.pfc);
     let paused = controlled.into_iter().any(|pfc| s.warmup_s > 0.0 || pfc.pauses > 0 || pfc.paused_s > 0.0);
     let held = governed || paused || !scenario.wireless.is_empty() || !scenario.outages.is_empty();
-    let Some(slowest) = slowest(scenario).filter(|_| s.packets.lost == 0 && !held) else { return Ok(0) };
+    let Some(slowest) = slowest(scenario).filter(|_| s.packets.expect("a whole run").lost == 0 && !held)
+    else {
+        return Ok(0);
+    };
     let longest_hop = [scenario.packet, scenario.ack].into_iter().map(|b| slowest.tx_time(b)).max();
     // All bytes of the run through the slowest link: no queue can have been longer.
-    let bytes = s.packets.sent as f64 * scenario.packet.as_f64().max(scenario.ack.as_f64());
+    let bytes =
+        s.packets.expect("a whole run").sent as f64 * scenario.packet.as_f64().max(scenario.ack.as_f64());
     let queues = Rate::tx_time(slowest, Bytes::new(bytes as u64)) + longest_hop.unwrap_or_default() * 20;
     let propagation = longest_path(scenario) + longest_detour(scenario);
     let mut watched = 0;

@@ -1,0 +1,79 @@
+//! Results of links as bytes, with which jobs in other processes answer.
+
+use super::combine::{Delays, OnLink};
+use super::link::Links;
+use crate::results::LinkSummary;
+use flowstamp_laws::units::Time;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Packet-hops, events and CPU time of runs.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Spent {
+    pub packet_hops: u64,
+    pub events: u64,
+    pub cpu: Duration,
+}
+
+impl Spent {
+    pub fn add(&mut self, other: &Self) {
+        self.packet_hops += other.packet_hops;
+        self.events += other.events;
+        self.cpu += other.cpu;
+    }
+}
+
+/// A link as its run leaves it: its number, its summary, and the distribution of its queueing delay.
+pub type Left = (u32, LinkSummary, Vec<(f64, f64)>);
+
+/// The results of one link's run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// The flows.
+    pub flows: Vec<OnLink>,
+    /// The link.
+    pub left: Left,
+    /// The work.
+    pub spent: Spent,
+}
+
+/// Why bytes are no answer of a job.
+pub type Broken = String;
+
+/// Writes a value as CBOR, which keeps every bit of numbers.
+pub fn written<T: Serialize>(value: &T) -> Result<Vec<u8>, Broken> {
+    let mut bytes = Vec::new();
+    ciborium::into_writer(value, &mut bytes).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// Reads what [`written`] wrote.
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Broken> {
+    ciborium::from_reader(bytes).map_err(|error| error.to_string())
+}
+
+/// For some links, the time by which another link slows down each flow that crosses them, picoseconds; 0 for `None`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SlowerOn(Vec<(u32, Vec<u64>)>);
+
+impl SlowerOn {
+    /// The times of these links after the first pass.
+    pub fn of(links: &Links, wanted: &[u32], delays: &Delays) -> Self {
+        let one = |link: &u32| {
+            let time = |flow: &u32| delays.slower_elsewhere(*flow, links.place(*link, *flow));
+            let times = links.crossing(*link).iter().map(|flow| time(flow).map_or(0, Time::as_ps));
+            (*link, times.collect())
+        };
+        let mut all: Vec<_> = wanted.iter().map(one).collect();
+        all.sort_unstable_by_key(|(link, _)| *link);
+        Self(all)
+    }
+
+    /// The time of a flow on a link.
+    pub fn get(&self, links: &Links, link: u32, flow: u32) -> Option<Time> {
+        let at = self.0.binary_search_by_key(&link, |(link, _)| *link).ok()?;
+        let place = links.crossing(link).binary_search(&flow).ok()?;
+        self.0[at].1.get(place).filter(|ps| **ps > 0).map(|ps| Time::from_ps(*ps))
+    }
+}
