@@ -342,27 +342,42 @@ def test_links_of_a_file_have_the_flow_control_of_the_graph(tmp_path: Path) -> N
 
 
 def test_victims_of_pauses_wait(tmp_path: Path) -> None:
-    """The table of docs/how-to/lossless-fabric.md: what pauses cost flows whose own receivers are idle."""
+    """The numbers of docs/how-to/lossless-fabric.md: what pauses cost flows whose own receivers are idle."""
     told = '{ law = "told", window = 120 }'
     laws = [part for flow in ("incast", "rack", "elsewhere") for part in ("--set", f"flows.{flow}.law={told}")]
     blind = [*laws, "--set", "leaf_spine.queue=droptail"]
+    off = ["--set", "leaf_spine.pfc=false"]
     example = str(EXAMPLES / "datacentre" / "pfc.toml")
-
-    def run(*arguments: str) -> tuple[dict[str, float], dict[str, Any]]:
+    page = (ROOT / "docs/how-to/lossless-fabric.md").read_text()
+    rows = [
+        ("no congestion control, no PFC", [*blind, *off]),
+        ("no congestion control, PFC", blind),
+        ("DCTCP, no PFC", off),
+        ("DCTCP, PFC", []),
+    ]
+    ran = {}
+    for name, arguments in rows:
         done = flowstamp("run", example, *arguments, "--out", str(tmp_path), "--json")
         summary = json.loads(done.stdout)
-        summary = summary.get("summary", summary)
-        times = {name: group["fct_s"]["all"]["mean"] * 1e3 for name, group in summary["groups"].items()}
-        return times, summary
-
-    lossy, _ = run(*blind, "--set", "leaf_spine.pfc=false")
-    lossless, summary = run(*blind)
-    controlled, quiet = run()
-    assert lossy == pytest.approx({"incast": 2.42, "rack": 0.86, "elsewhere": 0.84}, abs=0.006)
-    assert lossless == pytest.approx({"incast": 1.19, "rack": 2.05, "elsewhere": 2.08}, abs=0.006)
-    assert controlled == pytest.approx({"incast": 1.21, "rack": 0.88, "elsewhere": 0.88}, abs=0.006)
-    assert summary["packets"]["lost"] == 0
-    assert sum(link["pfc"]["pauses"] > 0 for link in summary["links"].values()) == 11
-    assert sum(link["pfc"]["pauses"] for link in quiet["links"].values()) == 0
+        ran[name] = summary = summary.get("summary", summary)
+        times = {group: summary["groups"][group]["fct_s"]["all"] for group in ("incast", "rack", "elsewhere")}
+        means = [f"{times[group]['mean'] * 1e3:.2f} ms" for group in times]
+        last = f"{times['incast']['max'] * 1e3:.2f} ms"
+        pfc = [link["pfc"] for link in summary["links"].values() if "pfc" in link]
+        paused = str(sum(link["pauses"] > 0 for link in pfc)) if pfc else "-"
+        lost = f"{summary['packets']['lost']:,}"
+        assert " | ".join([f"| {name}", means[0], last, *means[1:], lost, paused]) + " |" in page
+    lossy, lossless = ran["no congestion control, no PFC"], ran["no congestion control, PFC"]
+    assert f"{lossy['groups']['incast']['timeouts']} timeouts" in page
+    slower = [
+        f"{lossless['groups'][victim]['fct_s']['all']['mean'] / lossy['groups'][victim]['fct_s']['all']['mean']:.1f}"
+        for victim in ("rack", "elsewhere")
+    ]
+    assert "{} and {} times as long".format(*slower) in page
+    longest = max(link["pfc"]["paused_s"] for name, link in lossless["links"].items() if name.startswith("leaf"))
+    assert f"paused for up to {longest * 1e3:.2f} ms" in page
+    headroom = lossless["links"]["leaf1->spine0"]["pfc"]["headroom_bytes"]
+    assert headroom == 2 * 1000 + (1000 + 64) + 25_000
+    assert f"{headroom / 1e3:.1f} kB at 100 Gb/s and 1 us" in page
     shown = flowstamp("run", example, *blind, "--out", str(tmp_path)).stdout
     assert "paused link" in shown

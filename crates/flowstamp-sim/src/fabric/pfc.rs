@@ -7,9 +7,10 @@
 //! left, a pause does not stop them, and they take no capacity from packets. If the state changes back before its frame has
 //! begun, neither frame is sent.
 //!
-//! Deadlock: a set of stopped links, each of which has more than its `xon` waiting before links of the set, and no resume on its
-//! way. None of them can go on again, because what holds one up leaves only over others of the set. Such a set needs a cycle of links that follow
-//! each other on routes. Only stopped links of such cycles are examined, when one stops or a packet joins a stopped queue.
+//! Deadlock: a set of stopped links, each of which has more than its `xon` waiting before links of the set, and no resume on
+//! its way. None of them can go on again, because what holds one up leaves only over others of the set. Such a set needs a
+//! cycle of links that follow each other on routes. Only stopped links of such cycles are examined, when one stops or a
+//! packet joins a stopped queue.
 
 use super::{Fabric, Onward};
 use crate::events::{Class, Source};
