@@ -37,11 +37,21 @@ def test_max_min_fills_the_tightest_link_first() -> None:
 
 
 def test_rcp_is_near_max_min_on_the_paths_that_flows_take() -> None:
-    scenario = tree(name="pairs", pattern="permutation").configure(duration="4ms", warmup="2ms")
-    run = finished(scenario)
+    """Near equilibrium RCP leaves beta q / (alpha C d) of a link idle, and the RTT d is 4 us or more.
+
+    Acks of 1 byte take a thousandth of a link. Two packets of each flow may or may not count in 500 us.
+    """
+    scenario = fs.fat_tree(4, rate="100Gbps", delay="1us", router="rcp").flows(
+        "rcp", name="pairs", pattern="permutation"
+    )
+    run = finished(scenario.configure(duration="1ms", warmup="500us", ack="1B"))
     ratios = datacentre.max_min_ratios(run, "pairs")
     assert ratios.size == 16
-    assert 0.88 < ratios.min() <= ratios.max() < 1.02  # acks take up to 4%
+    shares = np.sort(datacentre.max_min(datacentre.routes_of(run.scenario), 1.0))
+    queue = max(link["mean_queue_bytes"] for link in run.summary["links"].values())
+    idle = 0.5 / 0.4 * queue / (12.5e9 * 4e-6)
+    assert idle < 0.02
+    assert np.abs((1 - ratios) * shares).max() < idle + 0.001 + 2 * 1000 / (12.5e9 * 500e-6)
     with pytest.raises(ValueError, match="0 flows of other"):
         datacentre.max_min_ratios(run, "other")
 

@@ -121,6 +121,11 @@ def _largest_p99_queue_us(run: Any, _group: str) -> float:
     return _longest_us(run, "p99_queue_bytes")
 
 
+def _largest_utilization(run: Any, _group: str) -> float:
+    """Returns the share of its capacity that the busiest router link carries."""
+    return max(float(link["utilization"]) for link in run.summary["links"].values())
+
+
 # ---------------------------------------------------------------------------------------------------- shares
 
 
@@ -181,6 +186,7 @@ MEASURES: dict[str, Callable[[Any, str], float]] = {
     "completed_operations": _completed_operations,
     "largest_queue_us": _largest_queue_us,
     "largest_p99_queue_us": _largest_p99_queue_us,
+    "largest_utilization": _largest_utilization,
 }
 OF_FLOWS: dict[str, Callable[[Any, str], Floats]] = {"max_min_ratio": max_min_ratios}
 """Measures with one value for each flow."""
