@@ -51,7 +51,7 @@ def same_as_threads(scenario: fs.Scenario, executor: str, tmp_path: Path) -> Non
     assert files(own, tmp_path / "own") == files(came, tmp_path / "came")
     assert came.manifest["by_links"] is True
     assert came.manifest["scenario"] == own.manifest["scenario"]
-    assert shown[-1] == (pytest.approx(500e-6), 500e-6)
+    assert shown[-1] == pytest.approx((500e-6, 500e-6))
 
 
 def test_processes_give_the_bits_of_threads(tmp_path: Path) -> None:

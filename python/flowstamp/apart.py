@@ -111,7 +111,7 @@ def run(
             if progress is not None:
                 progress(0, 1, duration_s * done / all_work, duration_s, events)
 
-        executors.elsewhere(parts, take, executor=executor, threads=processes, limit=memory and limit)
+        executors.elsewhere(parts, take, executor=executor, threads=processes, limit=limit if memory else None)
     with translated():
         links.next_pass()
         return links.end(time.perf_counter() - began)
