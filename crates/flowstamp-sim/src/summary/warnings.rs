@@ -102,9 +102,9 @@ pub(super) fn waiting(hosts: &Hosts, now: Time) -> Vec<(u64, f64)> {
 /// The warning for links with priority flow control that wait for each other.
 pub(super) fn deadlocked(deadlock: &PfcDeadlock) -> String {
     format!(
-        "pfc: deadlock since {}: each of these links is paused until the next one goes on, and none ever does: {}; \
+        "pfc: deadlock since {:.1}us: each of these links is paused until the next one goes on, and none ever does: {}; \
          give routes without a cycle of links, or leave out pfc",
-        Time::from_secs_f64(deadlock.time_s),
+        deadlock.time_s * 1e6,
         deadlock.links.join(", ")
     )
 }
