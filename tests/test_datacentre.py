@@ -376,7 +376,7 @@ def test_victims_of_pauses_wait(tmp_path: Path) -> None:
     assert "{} and {} times as long".format(*slower) in page
     longest = max(link["pfc"]["paused_s"] for name, link in lossless["links"].items() if name.startswith("leaf"))
     assert f"paused for up to {longest * 1e3:.2f} ms" in page
-    headroom = lossless["links"]["leaf1->spine0"]["pfc"]["headroom_bytes"]
+    headroom = lossless["links"]["h0->leaf0"]["pfc"]["headroom_bytes"]
     assert headroom == 2 * 1000 + (1000 + 64) + 25_000
     assert f"{headroom / 1e3:.1f} kB at 100 Gb/s and 1 us" in page
     shown = flowstamp("run", example, *blind, "--out", str(tmp_path)).stdout
