@@ -41,6 +41,7 @@ TABLES = {
     "Police": "`police`",
     "Pfc": "`pfc`",
     "PfcThresholds": "Thresholds of priority flow control",
+    "Scone": "`scone`",
     "Cell": "`[[wireless]]`",
     "Station": "`wireless.stations`",
     "Mac": "MAC",

@@ -200,6 +200,19 @@ def test_applications() -> None:
     assert groups["pages"]["application"]["time_s"]["p50"] > 0.04
 
 
+def test_video() -> None:
+    """Followers take the highest bitrate below the advice, those who ignore it take more, and none stalls."""
+    summary = flowstamp("run", str(EXAMPLES / "video.toml"))
+    followers, others = (summary["groups"][name]["video"]["whole_run"] for name in ("followers", "others"))
+    assert followers["stalls"] == others["stalls"] == 0
+    # 2.35 Mb/s is the highest bitrate at or below 2.82 Mb/s less headers; the first segment has the lowest.
+    assert 2e6 < followers["bitrate_bps"] <= 2.35e6 < others["bitrate_bps"]
+    advice = summary["links"]["bottleneck"]["scone"]
+    assert advice["mean_advice_bps"] == 2_818_382
+    # A packet at the start and each 20 to 30 s, if the policer and the queue lose none.
+    assert 50 <= advice["packets"] <= 80
+
+
 def test_queues() -> None:
     """The shaper and the policer keep to their rates and bursts, and the call waits for one packet at most."""
     first = flowstamp("run", str(EXAMPLES / "queues.toml"))

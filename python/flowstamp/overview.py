@@ -119,6 +119,37 @@ def operations(results: Results) -> Cells:
     return ["operations", "completed", "mean time", "median", "99%", "longest", "mean over ideal"], rows
 
 
+def videos(results: Results) -> Cells:
+    """Returns a row for each group of viewers, for the whole run."""
+    rows = []
+    for name, group in results.groups.items():
+        if not (video := group.get("video")):
+            continue
+        seen = video["whole_run"]
+        rows.append(
+            [
+                name,
+                text.rate(seen["bitrate_bps"]) if seen["bitrate_bps"] is not None else "-",
+                str(seen["switches"]),
+                str(seen["stalls"]),
+                text.seconds(seen["stalled_s"]),
+                text.percent(seen["stalled_share"]),
+                text.seconds(seen["startup_s"] / max(group["flows"], 1)),
+            ]
+        )
+    return ["videos", "mean bitrate", "switches", "stalls", "stalled", "share", "start-up"], rows
+
+
+def advice(results: Results) -> Cells:
+    """Returns a row for each link that advises videos of a throughput."""
+    rows = []
+    for name, link in results.links.items():
+        if (scone := link.get("scone")) and scone["packets"]:
+            mean = scone["mean_advice_bps"]
+            rows.append([name, str(scone["packets"]), str(scone["lowered"]), "-" if mean is None else text.rate(mean)])
+    return ["advising link", "SCONE packets", "lowered", "mean advice"], rows
+
+
 def points(sweep: Sweep) -> Cells:
     """Returns a row for each run of a sweep, with the numbers of its most used link."""
     rows = []

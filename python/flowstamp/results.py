@@ -68,6 +68,16 @@ class PfcSummary(TypedDict):
     """Room above `xoff_bytes`."""
 
 
+class SconeSummary(TypedDict):
+    """Throughput advice of a link in the whole run."""
+
+    packets: int
+    lowered: int
+    """SCONE packets that crossed the link, and those whose signal it lowered."""
+    mean_advice_bps: float | None
+    """Mean rate of the advice. None without SCONE packets."""
+
+
 class LinkSummary(TypedDict):
     """Summary of one router link. Counters, shares and queue statistics cover the time after warm-up.
 
@@ -108,6 +118,8 @@ class LinkSummary(TypedDict):
     """Counters of the whole run, warm-up included."""
     pfc: NotRequired[PfcSummary]
     """Priority flow control, if the link has it."""
+    scone: NotRequired[SconeSummary]
+    """Throughput advice in the whole run, if the link gives any."""
     lost: NotRequired[int]
     """Packets lost after they crossed the link; `drops` does not include them."""
     duplicated: NotRequired[int]
@@ -239,6 +251,35 @@ class OperationsSummary(TypedDict):
     """Each operation: `start_s` and `end_s`, which is None if it did not end."""
 
 
+class VideoCounts(TypedDict):
+    """Playback of videos in a part of a simulated run, summed over the viewers."""
+
+    played_s: float
+    """Media played in seconds."""
+    stalled_s: float
+    """Time in seconds for which playback stood still after it had started."""
+    stalls: int
+    """Stalls that began."""
+    stalled_share: float
+    """`stalled_s` as a share of `played_s` and `stalled_s` together."""
+    startup_s: float
+    """Time in seconds that the viewers waited for their first picture."""
+    segments: int
+    """Segments that arrived."""
+    switches: int
+    """Segments whose bitrate differs from that of the segment before."""
+    bitrate_bps: float | None
+    """Mean bitrate of the segments that arrived. None without any."""
+
+
+class VideoSummary(TypedDict):
+    """Playback of a group's videos."""
+
+    after_warmup: VideoCounts
+    whole_run: VideoCounts
+    """Playback in the whole run, warm-up included."""
+
+
 class GroupSummary(TypedDict):
     """Summary of one group of flows. Rates are in bits per second, times in seconds; counters cover the whole run.
 
@@ -287,6 +328,8 @@ class GroupSummary(TypedDict):
     """`fct_s` divided by the ideal completion times (`ideal_fct_s` in the table of flows)."""
     application: NotRequired[ApplicationSummary]
     """Counters and times of the group's applications."""
+    video: NotRequired[VideoSummary]
+    """Playback of the group's videos."""
     operations: NotRequired[OperationsSummary]
     """Times of the group's collective operations or incasts."""
     littles_law: dict[str, float] | None

@@ -63,9 +63,10 @@ pub enum Advice {
     Ignore,
 }
 
-/// Parameters of a video and of its client.
+/// Parameters of a video and of its client, the receiving host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
 pub struct Params {
     /// Duration of a segment, 1s to 10s.
     pub segment: Time,

@@ -1,7 +1,7 @@
 //! Token buckets: decisions against a bucket of integers, what passes in any window, a constant rate's excess, departures of a burst, and
 //! what a latency holds.
 
-use flowstamp_laws::queue::token_bucket::{Buckets, Policer, PolicerParams, Shaper, ShaperParams};
+use flowstamp_laws::queue::token_bucket::{Buckets, Per, Policer, PolicerParams, Shaper, ShaperParams};
 use flowstamp_laws::queue::{Arrival, Limit, QueueLaw, QueueView, Verdict};
 use flowstamp_laws::{Bytes, Rate, Time};
 use proptest::prelude::*;
@@ -34,6 +34,7 @@ fn policer(burst: u64, peak: Option<(f64, u64)>, ecn: bool) -> Policer {
         peak: peak.map(|(times, _)| RATE * times),
         mtu: peak.map(|(_, mtu)| Bytes::new(mtu)),
         ecn,
+        per: Per::Link,
     };
     assert!(Policer::check(&params).is_ok());
     Policer::new(&params, &view())
@@ -161,4 +162,28 @@ fn parameters_that_cannot_be_are_refused_by_name() {
     let (limit, latency) = (Some(Bytes::new(1)), Some(Time::ZERO));
     let both = ShaperParams { limit, latency, ..ShaperParams::default() };
     assert_eq!(Shaper::check(&both).expect_err("a refusal").0, "latency");
+}
+
+proptest! {
+    /// With a bucket for each flow, each flow is policed as if it were alone, whatever the others send, also when there are so many that
+    /// full buckets are forgotten.
+    #[test]
+    fn flows_do_not_share_a_bucket(
+        packets in prop::collection::vec((0u64..2000, 0u64..4, 40u32..1500), 1..300),
+        others in 0u64..2,
+    ) {
+        let params = PolicerParams { rate: RATE, burst: Bytes::new(2000), per: Per::Flow, ..PolicerParams::default() };
+        let mut all = Policer::new(&params, &view());
+        let mut alone: Vec<_> = (0..4).map(|_| policer(2000, None, false)).collect();
+        let mut now = 0;
+        for (gap, flow, size) in packets {
+            now += gap;
+            for other in 0..others * 50 {
+                all.on_arrival(&Arrival { flow: 1000 + now * 50 + other, ..arrival(Time::from_micros(now), 40, false) }, || 0.5);
+            }
+            let arrival = Arrival { flow, ..arrival(Time::from_micros(now), size, false) };
+            let verdict = all.on_arrival(&arrival, || 0.5);
+            prop_assert_eq!(verdict, alone[flow as usize].on_arrival(&arrival, || 0.5));
+        }
+    }
 }

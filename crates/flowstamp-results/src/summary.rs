@@ -117,6 +117,9 @@ pub struct LinkSummary {
     /// Priority flow control of the link, after warm-up; `None` for a link without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pfc: Option<PfcSummary>,
+    /// Throughput advice of the link in the whole run; `None` for a link without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scone: Option<SconeSummary>,
     /// Packets that the link's impairments affected; `None` for a link without impairments.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub impaired: Option<ImpairedSummary>,
@@ -331,6 +334,9 @@ pub struct GroupSummary {
     /// window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationSummary>,
+    /// Playback of the group's videos. `None` for a group without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<VideoSummary>,
     /// Collective operations or incasts, each as a whole. `None` for other groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<OperationsSummary>,
@@ -376,6 +382,47 @@ pub struct ApplicationSummary {
     /// Time from the production of a packet or frame, or from the request of a response, to its complete arrival, seconds. Counts arrivals after
     /// warm-up. `None` if none arrived, and for single datagrams, which have `packet_delay_s`. Percentiles are accurate to 1/128.
     pub time_s: Option<Distribution>,
+}
+
+/// Throughput advice of a link.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SconeSummary {
+    /// SCONE packets that crossed the link.
+    pub packets: u64,
+    /// Those whose signal the link lowered.
+    pub lowered: u64,
+    /// Mean rate of the link's advice over these packets, bits per second; `None` without any.
+    pub mean_advice_bps: Option<f64>,
+}
+
+/// Playback of a group's videos.
+#[derive(Clone, Debug, Serialize)]
+pub struct VideoSummary {
+    /// Playback after warm-up.
+    pub after_warmup: VideoCounts,
+    /// Playback from the start on.
+    pub whole_run: VideoCounts,
+}
+
+/// Playback of videos in a part of the run, summed over the viewers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct VideoCounts {
+    /// Media played, seconds.
+    pub played_s: f64,
+    /// Time for which playback stood still after it had started, seconds.
+    pub stalled_s: f64,
+    /// Stalls that began.
+    pub stalls: u64,
+    /// `stalled_s` over the sum of `played_s` and `stalled_s`, the rebuffering ratio; 0 if nothing was played.
+    pub stalled_share: f64,
+    /// Time that the viewers waited for their first picture, seconds.
+    pub startup_s: f64,
+    /// Segments that arrived.
+    pub segments: u64,
+    /// Segments whose bitrate differs from that of the segment before.
+    pub switches: u64,
+    /// Mean bitrate of the segments that arrived, bits per second; `None` without any.
+    pub bitrate_bps: Option<f64>,
 }
 
 /// Counts of applications in a part of the run.

@@ -1,5 +1,6 @@
 //! The tables of results: one row per flow, samples over time, distributions of delays.
 
+use crate::summary::VideoCounts;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -76,6 +77,28 @@ pub fn flow_columns<'a>(rows: &'a [FlowRow], add: &mut dyn FnMut(&'static str, V
         switched_s: Seconds
         stop_s: Seconds
     }
+    video_columns(rows, add);
+}
+
+/// The columns of videos, if a flow has one. Each name begins with `video_`.
+fn video_columns<'a>(rows: &'a [FlowRow], add: &mut dyn FnMut(&'static str, Values<'a>)) {
+    if rows.iter().all(|row| row.video.is_none()) {
+        return;
+    }
+    let seconds = |of: fn(&VideoCounts) -> f64| {
+        Values::Seconds(rows.iter().map(|row| row.video.as_deref().map(of).into()).collect())
+    };
+    let counts = |of: fn(&VideoCounts) -> u64| {
+        Values::OptionalCounts(rows.iter().map(|row| row.video.as_deref().map(of)).collect())
+    };
+    add("video_played_s", seconds(|video| video.played_s));
+    add("video_stalled_s", seconds(|video| video.stalled_s));
+    add("video_stalls", counts(|video| video.stalls));
+    add("video_startup_s", seconds(|video| video.startup_s));
+    add("video_segments", counts(|video| video.segments));
+    add("video_switches", counts(|video| video.switches));
+    let bitrates = rows.iter().map(|row| row.video.as_deref().and_then(|video| video.bitrate_bps).into());
+    add("video_bitrate_bps", Values::Seconds(bitrates.collect()));
 }
 
 fn text<S: serde::Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
@@ -161,6 +184,9 @@ pub struct FlowRow {
     pub switched_s: Seconds,
     /// Time at which it is to stop sending new data, seconds; `None` if it is not.
     pub stop_s: Seconds,
+    /// Playback of its video in the whole run; `None` for other flows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<Box<VideoCounts>>,
 }
 
 /// Samples over time in long form: column by column, one row per sample.

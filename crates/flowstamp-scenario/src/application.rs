@@ -2,6 +2,8 @@
 
 use crate::sizes::Sizes;
 use flowstamp_laws::units::{Bytes, Rate, Time};
+#[cfg(feature = "full")]
+use flowstamp_laws::video;
 use schemars::JsonSchema;
 use serde::de::{self, DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -58,6 +60,10 @@ pub enum Application {
         /// Time from the last byte of a response to the next request.
         think: Periods,
     },
+    /// A video whose client, the receiving host, chooses each segment's bitrate. It requests segments as `requests` does, and fetches
+    /// the next one when the buffer has room.
+    #[cfg(feature = "full")]
+    Video(video::Params),
 }
 
 /// The browser lab does not offer applications. Without the code that reads them its module is smaller.
@@ -78,6 +84,8 @@ impl Application {
             Self::OnOff { .. } => "onoff",
             Self::Frames { .. } => "frames",
             Self::Requests { .. } => "requests",
+            #[cfg(feature = "full")]
+            Self::Video(_) => "video",
         }
     }
 

@@ -19,6 +19,7 @@ mod outages;
 mod patterns;
 mod pfc;
 pub mod rows;
+mod scone;
 mod sizes;
 mod topology;
 mod traffic;
@@ -38,6 +39,7 @@ pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, value_of, wit
 pub use outages::{Balance, OnFailure, Outage, Routing};
 pub use patterns::{Collective, Incast, Pattern};
 pub use pfc::{Pfc, PfcThresholds};
+pub use scone::Scone;
 pub use sizes::Sizes;
 pub use topology::{Dumbbell, FatTree, Graph, LeafSpine, Link, ParkingLot, Police, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Receiver, Web};

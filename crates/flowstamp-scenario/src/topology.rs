@@ -4,7 +4,7 @@
 //! in error messages: an error in `dumbbell.queue` would be reported for `dumbbell`, and a misspelt key without a
 //! suggestion.
 
-use super::{Buffer, Impairments, LinkRate, Pfc, Weight};
+use super::{Buffer, Impairments, LinkRate, Pfc, Scone, Weight};
 use flowstamp_laws::Refused;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
 use flowstamp_laws::share::police::Params;
@@ -88,6 +88,8 @@ pub struct Dumbbell {
     /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
     /// defaults. Needs a router law of XCP or RCP. Default: no tests.
     pub police: Option<Police>,
+    /// Advises videos of a throughput (SCONE). `{}` advises the rate of the RCP router, `{ rate = "3Mbps" }` a policy. Default: no advice.
+    pub scone: Option<Scone>,
     /// Losses, marks, copies, delays and detours of packets after they have crossed the bottleneck, in both
     /// directions. Default: none.
     pub impairments: Option<Impairments>,
@@ -324,6 +326,9 @@ pub struct Link {
     /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
     /// defaults. Needs a router law of XCP or RCP. Default: no tests.
     pub police: Option<Police>,
+    /// Advises videos of a throughput (SCONE). `{}` advises the rate of the RCP router, `{ rate = "3Mbps" }` a policy. It
+    /// excludes `pfc`. Default: no advice.
+    pub scone: Option<Scone>,
     /// Losses, marks, copies, delays and detours of packets after they have crossed the link. Default: none.
     pub impairments: Option<Impairments>,
     /// The medium that carries the link. Links with the same medium share it: they send one at a time, in turn.

@@ -6,6 +6,7 @@
 //!   onoff      as constant, by a clock that stops in off-periods
 //!   frames     frame k at k / fps
 //!   requests   request, response, think, request, ... a closed loop, which hosts drive (host/application.rs)
+//!   video      the same with segments of a video, whose sizes the client chooses (host/video.rs)
 //!   collective a message in each step, which hosts drive (host/collective.rs)
 //! ```
 //!
@@ -16,6 +17,8 @@ use crate::random::Stream;
 use crate::scenario::{self, DrawnPeriods, FlowGroup, Loaded, MessageSizes, PacketSizes, Periods, Scenario};
 use crate::workload::{SizeLaw, shape_with_mean};
 use flowstamp_laws::units::{Bytes, Rate, Time};
+#[cfg(feature = "full")]
+use flowstamp_laws::video;
 
 /// A refused parameter: its key below the group, and why.
 type Refused = (String, String);
@@ -54,10 +57,25 @@ pub struct Process {
 #[derive(Clone, Debug)]
 enum Clock {
     Constant,
-    Poisson { mean_gap_s: f64 },
-    OnOff { on: Periods, off: Periods, sends: bool, left_s: f64 },
-    Frames { fps: f64, ticks: u64, elapsed: Time },
-    Requests { think: Periods },
+    Poisson {
+        mean_gap_s: f64,
+    },
+    OnOff {
+        on: Periods,
+        off: Periods,
+        sends: bool,
+        left_s: f64,
+    },
+    Frames {
+        fps: f64,
+        ticks: u64,
+        elapsed: Time,
+    },
+    Requests {
+        think: Periods,
+    },
+    #[cfg(feature = "full")]
+    Video(Box<video::Params>),
     Collective,
 }
 
@@ -131,6 +149,11 @@ impl Process {
                 check_periods(&key("think"), think, Time::ZERO)?;
                 Clock::Requests { think: think.clone() }
             }
+            #[cfg(feature = "full")]
+            scenario::Application::Video(params) => {
+                params.check().map_err(|(k, message)| (key(k), message))?;
+                Clock::Video(Box::new(params.clone()))
+            }
         };
         let content = content(application, &mix, header, &key, loaded)?;
         Ok(Some(Self { clock, content, rate, header, draws: Stream::new(0, "") }))
@@ -172,7 +195,22 @@ impl Process {
     /// Whether the receiving host requests what the application produces.
     #[must_use]
     pub fn is_asked(&self) -> bool {
-        matches!(self.clock, Clock::Requests { .. })
+        match self.clock {
+            Clock::Requests { .. } => true,
+            #[cfg(feature = "full")]
+            Clock::Video(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The video's parameters, if it is one.
+    #[cfg(feature = "full")]
+    #[must_use]
+    pub fn video(&self) -> Option<&video::Params> {
+        match &self.clock {
+            Clock::Video(params) => Some(params),
+            _ => None,
+        }
     }
 
     /// Whether the application produces frames or responses, which count when they arrive completely.
@@ -198,7 +236,7 @@ impl Process {
                 Time::from_secs_f64(wire / self.rate.bytes_per_sec())
             }
             Clock::Frames { fps, .. } => Time::from_secs_f64(1.0 / fps),
-            Clock::Poisson { .. } | Clock::Requests { .. } | Clock::Collective => Time::ZERO,
+            _ => Time::ZERO,
         }
     }
 
@@ -290,13 +328,23 @@ impl Process {
                     }
                     Messages::Drawn(law) => law.draw(),
                 };
-                let room = u64::from(*full - self.header);
-                let packets = payload.div_ceil(room).clamp(1, u64::from(u32::MAX - 1));
-                let last = (payload - (packets - 1) * room).min(room) as u16;
-                return Produced { payload, packets: packets as u32, full: *full, last: self.header + last };
+                return cut(payload, *full, self.header);
             }
         };
         Produced { payload: u64::from(size - self.header), packets: 1, full: size, last: size }
+    }
+
+    /// Draws from `[0, 1)`.
+    #[cfg(feature = "full")]
+    pub fn uniform(&mut self) -> f64 {
+        self.draws.uniform()
+    }
+
+    /// Produces a response of this many bytes of payload.
+    #[cfg(feature = "full")]
+    #[must_use]
+    pub fn response(&self, payload: u64) -> Produced {
+        cut(payload, self.largest_packet(), self.header)
     }
 
     /// Time from the product `after` to the next one: never 0.
@@ -312,6 +360,9 @@ impl Process {
                 *elapsed - before
             }
             Clock::Requests { think } => Time::from_secs_f64(think.draw_s(&mut self.draws)),
+            // The client decides when it requests the next segment.
+            #[cfg(feature = "full")]
+            Clock::Video(_) => Time::ZERO,
             // The next message waits for other hosts.
             Clock::Collective => Time::MAX,
         };
@@ -336,6 +387,14 @@ impl Process {
         }
         Time::from_secs_f64(passed_s)
     }
+}
+
+/// Cuts a message into packets of `full` bytes.
+fn cut(payload: u64, full: u16, header: u16) -> Produced {
+    let room = u64::from(full - header);
+    let packets = payload.div_ceil(room).clamp(1, u64::from(u32::MAX - 1));
+    let last = (payload - (packets - 1) * room).min(room) as u16;
+    Produced { payload, packets: packets as u32, full, last: header + last }
 }
 
 /// Rate on the wire of packets with the mean size `wire`, bytes.
@@ -374,7 +433,15 @@ fn content(
     key: &dyn Fn(&str) -> String,
     loaded: &Loaded,
 ) -> Result<Content, Refused> {
-    match (application.message_sizes(), mix) {
+    let segments = match application {
+        // The mean over the ladder; the client chooses each segment's size.
+        #[cfg(feature = "full")]
+        scenario::Application::Video(params) => Some(MessageSizes::Many(
+            (0..params.ladder.len()).map(|level| params.segment_bytes(level)).collect(),
+        )),
+        _ => None,
+    };
+    match (application.message_sizes().or(segments.as_ref()), mix) {
         (Some(sizes), [(full, _)]) if *full > header => {
             Ok(Content::Messages { sizes: messages(&key("sizes"), sizes, loaded)?, full: *full })
         }

@@ -215,7 +215,7 @@ impl Change<'_> {
         }
         let mut moved: Vec<(usize, Time)> = Vec::new();
         for (number, (old, new)) in before.links.iter().zip(&after.links).enumerate() {
-            if old.delay != new.delay && new.is_impaired() {
+            if old.delay != new.delay && new.acts_at_its_end() {
                 return Err(format!("cannot change in mid-run: {} has impairments or outages", new.name));
             }
             if old.delay != new.delay && new.is_held() {

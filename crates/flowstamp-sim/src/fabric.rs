@@ -10,6 +10,8 @@ mod layout;
 #[cfg(feature = "parallel")]
 mod parts;
 mod pfc;
+#[cfg(feature = "full")]
+mod scone;
 
 #[cfg(feature = "parallel")]
 pub use parts::Moved;
@@ -103,6 +105,9 @@ pub struct Fabric {
     policed: bool,
     /// Priority flow control, if a link has it.
     pfc: Option<Box<Pfc>>,
+    /// Throughput advice of each router link; empty if no link advises.
+    #[cfg(feature = "full")]
+    advisors: Vec<Option<Box<scone::Advisor>>>,
     /// Some packets carry the header of a cloud ([`Fabric::stamp_link`]).
     clouds: bool,
     /// Memory that the next events need is prefetched.
@@ -189,13 +194,6 @@ impl Fabric {
         let waiting = self.ports.iter().map(Port::held);
         let aside = self.impaired.iter().flatten().map(|link| link.held()).sum::<u64>();
         self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum::<u64>() + aside
-    }
-
-    /// Handles events as in a network of many links.
-    #[cfg(test)]
-    pub fn as_of_many_links(&mut self) {
-        self.events = std::mem::take(&mut self.events).into_many();
-        self.prefetches = true;
     }
 
     /// Frees memory that former peaks took, in a network of many links. Each call takes the next part of the links, which it

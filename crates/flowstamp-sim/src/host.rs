@@ -15,6 +15,8 @@ mod receiver;
 mod record;
 mod sender;
 mod timers;
+#[cfg(feature = "full")]
+mod video;
 
 pub use ahead::sides;
 pub use application::{APP_BYTES, MESSAGE_BYTES, MOST_FRAMES, Offered, Tally, WAITING_BYTES};
@@ -22,6 +24,8 @@ pub use balance::Pick;
 pub use collective::Operations;
 pub use record::{Done, Outcome, Record};
 pub use timers::LazyTimer;
+#[cfg(feature = "full")]
+pub use video::Watched;
 
 use crate::active::ActiveFlows;
 use crate::capture::User;
@@ -315,6 +319,9 @@ pub struct Hosts {
     pub policed: BTreeMap<u64, u32>,
     /// Outcomes by record, up to the last flow that has ended.
     outcomes: Vec<Outcome>,
+    /// By record, the viewers' statistics at the end of the run.
+    #[cfg(feature = "full")]
+    pub watched: BTreeMap<u32, Watched>,
     arrivals: Vec<ArrivalPlan>,
     /// Picks a route for each packet or flowlet, where flows have several.
     balancer: Option<Box<Balancer>>,
@@ -350,6 +357,8 @@ impl Hosts {
             records: Vec::new(),
             policed: BTreeMap::new(),
             outcomes: Vec::new(),
+            #[cfg(feature = "full")]
+            watched: BTreeMap::new(),
             arrivals,
             balancer: Balancer::new(&scenario.routing, spreads, scenario.seed),
             packet_bytes: scenario.packet.get() as u16,
@@ -567,33 +576,5 @@ impl Hosts {
             flow.started = false;
             self.free.push(number);
         }
-    }
-
-    /// Writes the outcome of a flow. All its data were acknowledged at `acknowledged` or earlier.
-    fn write_outcome(&mut self, number: u32, acknowledged: Time) {
-        let flow = &self.flows[number as usize];
-        let record = flow.record as usize;
-        if record >= self.outcomes.len() {
-            self.outcomes.resize(record + 1, Outcome::NONE);
-        }
-        let acknowledged = self.outcomes[record].acknowledged.min(acknowledged);
-        self.outcomes[record] = Outcome::of(flow, acknowledged);
-    }
-
-    /// Outcome of the flow with this record; `Outcome::NONE` if none is written.
-    #[must_use]
-    pub fn outcome(&self, record: usize) -> Outcome {
-        self.outcomes.get(record).copied().unwrap_or(Outcome::NONE)
-    }
-
-    /// Ends the run: writes the outcomes of the flows that still exist, and frees their memory.
-    pub fn end(&mut self) {
-        for number in 0..self.flows.len() as u32 {
-            let flow = &self.flows[number as usize];
-            if flow.started || !self.groups[flow.group as usize].arriving {
-                self.write_outcome(number, Time::MAX);
-            }
-        }
-        self.flows = Vec::new();
     }
 }

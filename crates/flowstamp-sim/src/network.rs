@@ -19,6 +19,7 @@ mod paths;
 mod patterns;
 mod pfc;
 mod phase;
+mod scone;
 mod spread;
 mod topology;
 

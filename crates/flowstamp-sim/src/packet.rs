@@ -57,6 +57,13 @@ impl Packet {
         self.flags & DATA != 0 && self.flags & (L4S | CONGESTED) != 0
     }
 
+    /// Whether it is a SCONE packet.
+    #[cfg(feature = "full")]
+    #[must_use]
+    pub fn is_advice(&self) -> bool {
+        self.flags & (DATA | CONTROL | ADVICE) == DATA | CONTROL | ADVICE
+    }
+
     /// Identifier of the flow: slot and generation.
     #[inline]
     #[must_use]
@@ -89,6 +96,10 @@ pub const REQUEST: u8 = 16;
 
 /// The packet carries no data and asks for an answer, or is that answer: a SYN, a FIN or a probe.
 pub const CONTROL: u8 = 32;
+/// SCONE packet, whose bits are the rate signal. Only packets with [`DATA`] and [`CONTROL`] use this bit.
+#[cfg(feature = "full")]
+pub const ADVICE: u8 = 16;
+
 /// The packet opens a flow.
 pub const SYN: u8 = 64;
 /// The packet ends a flow.

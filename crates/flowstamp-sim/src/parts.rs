@@ -144,7 +144,7 @@ fn can_be_cut(plan: &LinkPlan) -> bool {
     plan.delay > Time::ZERO
         && plan.varying_delay.is_none()
         && plan.medium == Medium::Own
-        && !(plan.is_impaired() || plan.governed || plan.holds)
+        && !(plan.acts_at_its_end() || plan.governed || plan.holds)
 }
 
 /// Whether the two ends of a group's flows know of each other only by packets.

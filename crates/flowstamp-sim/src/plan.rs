@@ -56,6 +56,17 @@ pub struct LinkPlan {
     pub pfc: Option<PfcPlan>,
     /// Links with priority flow control that lead to the begin of this one.
     pub fed_by: Vec<u32>,
+    /// Throughput advice.
+    pub scone: Option<SconePlan>,
+}
+
+/// Throughput advice of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SconePlan {
+    /// This signal.
+    Policy(u8),
+    /// The rate of the RCP router.
+    Router,
 }
 
 /// Priority flow control of a link: what its far end does about the bytes that came over it and wait there.
@@ -91,6 +102,12 @@ impl LinkPlan {
     #[must_use]
     pub fn is_impaired(&self) -> bool {
         self.impairments.is_some() || !self.outages.is_empty()
+    }
+
+    /// Whether packets are handled one by one at the end of the link: it is impaired, or writes throughput advice.
+    #[must_use]
+    pub fn acts_at_its_end(&self) -> bool {
+        self.is_impaired() || self.scone.is_some()
     }
 
     /// The propagation delay common to all packets. It is zero where each packet has its own delay, which the

@@ -4,6 +4,8 @@ mod flows;
 mod groups;
 mod links;
 mod operations;
+#[cfg(feature = "full")]
+mod videos;
 mod warnings;
 
 pub use flows::Routed;
@@ -95,6 +97,8 @@ pub fn results(mut run: Finished) -> Results {
     let mut settled = Settled::of(&run);
     // The rows of flows take as much memory as the links.
     run.net.drop_links();
+    #[cfg(feature = "full")]
+    run.hosts.write_watched(run.net.now);
     run.hosts.end();
     let sim = &run;
     let rows = flows::rows(sim);
@@ -154,6 +158,8 @@ pub fn results(mut run: Finished) -> Results {
 #[cfg(feature = "full")]
 pub fn of_link(mut run: Finished) -> (LinkSummary, DelayCurve, Vec<crate::results::FlowRow>) {
     let (mut links, mut curves) = links::summaries(&run);
+    #[cfg(feature = "full")]
+    run.hosts.write_watched(run.net.now);
     run.hosts.end();
     let rows = flows::rows(&run);
     (links.swap_remove(0).1, curves.swap_remove(0), rows)

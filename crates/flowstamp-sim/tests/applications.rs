@@ -396,7 +396,7 @@ fn what_makes_no_sense_is_refused_by_key() {
             "jitter: says how long packets wait at random",
         ),
         ("udp", frames, "send_buffer = '20B'", "send_buffer: is 20B; it must hold a packet, 1kB"),
-        ("udp", "{ kind = 'video' }", "", "application.kind: there is no `video`"),
+        ("udp", "{ kind = 'film' }", "", "application.kind: there is no `film`"),
         (
             "udp",
             "{ kind = 'frames', fps = 30, sizes = 7 }",

@@ -192,7 +192,8 @@ def _summary(results: Results) -> str:
     )
     header_stations = ["station", "data rate", "airtime", "collided", "retries", "given up", "time in MAC"]
     tables = [text.table(*overview.links(results)), text.table(*overview.groups(results))]
-    tables += [text.table(*table) for table in (overview.slowdowns(results), overview.operations(results)) if table[1]]
+    more = (overview.slowdowns, overview.operations, overview.videos, overview.advice)
+    tables += [text.table(*table) for table in (of(results) for of in more) if table[1]]
     if (pauses := overview.pauses(results))[1]:
         tables.insert(1, text.table(*pauses))
     if stations:

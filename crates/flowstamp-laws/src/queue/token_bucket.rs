@@ -18,6 +18,9 @@
 //! Valid for 1 bit/s to 100 Tb/s. A packet larger than the bucket never conforms, and is dropped on arrival, as in
 //! Linux's `tbf`.
 //!
+//! A policer may have a bucket for each flow (`per = "flow"`). A bucket that is full is like a new one, so it is
+//! forgotten if there are many.
+//!
 //! Deviations (Linux says / we do / because):
 //! 1. `tbf` needs `limit` or `latency` / the link's buffer is the limit where neither is given / every queue here has
 //!    a buffer.
@@ -31,6 +34,7 @@ use crate::Refused;
 use crate::units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A bucket of byte tokens that fills at a constant rate.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +117,11 @@ impl Buckets {
         }
     }
 
+    /// Whether no tokens are missing at `now`.
+    fn are_full(&self, now: Time) -> bool {
+        self.sustained.full_at <= now && self.peak.is_none_or(|peak| peak.full_at <= now)
+    }
+
     /// Bytes that could pass at `now` by the rate, without the peak rate.
     #[must_use]
     pub fn tokens(&self, now: Time) -> f64 {
@@ -144,6 +153,17 @@ fn check(rate: Rate, burst: Bytes, peak: Option<Rate>, mtu: Option<Bytes>) -> Re
     }
 }
 
+/// The traffic that shares a policer's bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Per {
+    /// All packets of the link.
+    #[default]
+    Link,
+    /// The packets of one flow. A subscriber with one flow has a bucket of its own.
+    Flow,
+}
+
 /// Parameters of a policer that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -160,12 +180,22 @@ pub struct PolicerParams {
     /// tokens.
     #[serde(default)]
     pub ecn: bool,
+    /// The traffic that shares a bucket: that of the `"link"` or of each `"flow"`.
+    #[serde(default)]
+    pub per: Per,
 }
 
 impl Default for PolicerParams {
     fn default() -> Self {
         // Placeholders for lists of all laws: a scenario must set these values.
-        Self { rate: Rate::from_mbps(10.0), burst: Bytes::new(32_000), peak: None, mtu: None, ecn: false }
+        Self {
+            rate: Rate::from_mbps(10.0),
+            burst: Bytes::new(32_000),
+            peak: None,
+            mtu: None,
+            ecn: false,
+            per: Per::Link,
+        }
     }
 }
 
@@ -173,16 +203,48 @@ impl Default for PolicerParams {
 #[derive(Clone, Debug)]
 pub struct Policer {
     limit: Limit,
+    /// The link's buckets, or those of a flow that has not sent yet.
     buckets: Buckets,
+    /// Those of each flow.
+    flows: Option<Box<FlowBuckets>>,
     ecn: bool,
     /// Tokens after the last arrival, for probes.
     tokens: f64,
+}
+
+/// The buckets of flows. Without `full` there are none, and the compiler leaves out their code.
+const OF_FLOWS: bool = cfg!(feature = "full");
+/// Number of buckets from which full ones are forgotten.
+const MANY: usize = 4096;
+
+/// Buckets by flow.
+#[derive(Clone, Debug, Default)]
+struct FlowBuckets {
+    of: BTreeMap<u64, Buckets>,
+    /// Full buckets are forgotten above this number.
+    most: usize,
+}
+
+impl FlowBuckets {
+    fn of(&mut self, packet: &Arrival, new: &Buckets) -> &mut Buckets {
+        if self.of.len() > self.most.max(MANY) {
+            self.of.retain(|_, buckets| !buckets.are_full(packet.now));
+            self.most = 2 * self.of.len();
+        }
+        self.of.entry(packet.flow).or_insert(*new)
+    }
 }
 
 impl QueueLaw for Policer {
     type Params = PolicerParams;
 
     fn check(p: &PolicerParams) -> Result<(), Refused> {
+        if p.per == Per::Flow && !OF_FLOWS {
+            return Err((
+                "per",
+                "is \"flow\", but in this build a link has one bucket; leave it out".to_owned(),
+            ));
+        }
         check(p.rate, p.burst, p.peak, p.mtu)
     }
 
@@ -195,6 +257,7 @@ impl QueueLaw for Policer {
         Self {
             limit: view.limit,
             buckets: Buckets::new(params.rate, params.burst, params.peak, mtu),
+            flows: (OF_FLOWS && params.per == Per::Flow).then(Box::default),
             ecn: params.ecn,
             tokens: params.burst.as_f64(),
         }
@@ -205,11 +268,15 @@ impl QueueLaw for Policer {
     }
 
     fn on_arrival(&mut self, packet: &Arrival, _: impl FnMut() -> f64) -> Verdict {
-        let conforms = self.buckets.holds(packet.size) && self.buckets.ready(packet.size) <= packet.now;
+        let buckets = match &mut self.flows {
+            Some(flows) if OF_FLOWS => flows.of(packet, &self.buckets),
+            _ => &mut self.buckets,
+        };
+        let conforms = buckets.holds(packet.size) && buckets.ready(packet.size) <= packet.now;
         if conforms {
-            self.buckets.take(packet.now, packet.size);
+            buckets.take(packet.now, packet.size);
         }
-        self.tokens = self.buckets.tokens(packet.now);
+        self.tokens = buckets.tokens(packet.now);
         match (packet.fits(self.limit), conforms) {
             (false, _) => Verdict::Drop,
             (true, true) => Verdict::Enqueue,

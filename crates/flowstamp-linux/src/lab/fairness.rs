@@ -66,6 +66,7 @@ mod tests {
             srtt_s: None.into(),
             switched_s: None.into(),
             stop_s: stop_s.into(),
+            video: None,
         }
     }
 

@@ -297,6 +297,7 @@ mod tests {
             srtt_s: None.into(),
             switched_s: None.into(),
             stop_s: None.into(),
+            video: None,
         };
         let flows = [flow(0, None), flow(1, Some(1000)), flow(2, None)];
         let rows = rows(&table(|add| flow_columns(&flows, add)));

@@ -365,6 +365,7 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
         srtt_s: rtt_s("mean_rtt", "rtt_ms").into(),
         switched_s: None.into(),
         stop_s: group.stop.map(Time::as_secs_f64).into(),
+        video: None,
     }
 }
 
@@ -405,6 +406,7 @@ fn group_summary(lab: &Lab, law: Control, rows: &[&FlowRow], taken: &[&Flow]) ->
         fct_slowdown: None,
         operations: None,
         application: None,
+        video: None,
         fct_sender_s: None,
         packet_delay_s: None,
         // A group has one size, so there are no bins.

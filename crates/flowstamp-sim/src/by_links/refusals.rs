@@ -80,6 +80,7 @@ pub fn check_network(network: &Network) -> Result {
             ("delay", plan.varying_delay.is_some(), "varies over time"),
             ("impairments", plan.is_impaired(), "lose or delay packets behind the link"),
             ("pfc", plan.pfc.is_some(), "pauses other links"),
+            ("scone", plan.scone.is_some(), "advises videos"),
             ("police", plan.police.is_some(), "tests flows against other links"),
         ];
         for (k, is, why) in asked {

@@ -18,6 +18,8 @@ impl Fabric {
         if let Some(time) = link.next_arrival() {
             self.events.push(time, source);
         }
+        #[cfg(feature = "full")]
+        self.advise(number, &mut packet);
         let Some(impaired) = &mut self.impaired[number as usize] else { return [None, None] };
         match impaired.fate(left, self.now, &mut packet) {
             Fate::Lost => {

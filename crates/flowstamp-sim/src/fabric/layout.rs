@@ -54,6 +54,8 @@ impl Fabric {
             leads_to: Vec::new(),
             prefetches: plans.len() >= PREFETCHED,
             clouds: false,
+            #[cfg(feature = "full")]
+            advisors: super::scone::advisors(plans),
             pfc: if FULL { Pfc::new(plans, &routes) } else { None },
             policed: plans.iter().any(|plan| plan.police.is_some()),
             routes,
@@ -65,10 +67,7 @@ impl Fabric {
             lost: 0,
         };
         fabric.leads_to = fabric.leads_to(sides);
-        for (to, _) in fabric.leads_to.iter_mut().zip(plans).filter(|(_, plan)| FULL && plan.pfc.is_some()) {
-            // A host takes its packets at once, and never pauses.
-            *to = if *to >= HOST { *to } else { PAUSED };
-        }
+        fabric.pause_at_ends(plans);
         for (number, cell) in cells.iter().enumerate().filter(|(_, c)| wanted(scenario, &c.name, false)) {
             let captured = fabric.capture.add_cell(cell);
             fabric.air.listen(number as u32, captured);
@@ -78,6 +77,21 @@ impl Fabric {
             fabric.events.push(at, Source::new(Class::Capacity, number));
         }
         fabric
+    }
+
+    /// Handles events as in a network of many links.
+    #[cfg(test)]
+    pub fn as_of_many_links(&mut self) {
+        self.events = std::mem::take(&mut self.events).into_many();
+        self.prefetches = true;
+    }
+
+    /// Lets links with flow control lead to a switch that may pause them.
+    fn pause_at_ends(&mut self, plans: &[LinkPlan]) {
+        for (to, _) in self.leads_to.iter_mut().zip(plans).filter(|(_, plan)| FULL && plan.pfc.is_some()) {
+            // A host takes its packets at once, and never pauses.
+            *to = if *to >= HOST { *to } else { PAUSED };
+        }
     }
 
     /// Schedules the first events of laws' timers and of capacities that change.

@@ -7,6 +7,8 @@
 //! ```
 
 use super::jitter::Jitter;
+#[cfg(feature = "full")]
+use super::video::Viewer;
 use super::{Hosts, Sends, balance};
 use crate::application::{Process, Produced};
 use crate::delays::Delays;
@@ -25,7 +27,7 @@ pub const MOST_FRAMES: usize = 4096;
 /// The application of one flow.
 #[derive(Clone, Debug)]
 pub(super) struct App {
-    process: Process,
+    pub(super) process: Process,
     /// When the application produces next; [`Time::MAX`] before the flow has begun and while a response is in flight.
     due: Time,
     /// Datagrams and frames that are due, each with its tick. `leaves` holds the times at which they leave.
@@ -45,10 +47,17 @@ pub(super) struct App {
     asked_at: Time,
     tries: u8,
     heard: bool,
+    /// The client of a video.
+    #[cfg(feature = "full")]
+    pub(super) viewer: Option<Box<Viewer>>,
 }
 
 /// Memory of a flow's application, bytes.
-pub const APP_BYTES: usize = size_of::<App>();
+pub const APP_BYTES: usize = size_of::<App>() + VIEWER_BYTES;
+#[cfg(feature = "full")]
+const VIEWER_BYTES: usize = size_of::<Viewer>();
+#[cfg(not(feature = "full"))]
+const VIEWER_BYTES: usize = 0;
 /// Memory of a message that is not finished, bytes.
 pub const MESSAGE_BYTES: usize = size_of::<Message>();
 /// Memory of a datagram that is due, bytes.
@@ -107,6 +116,8 @@ impl Tally {
 impl App {
     pub(super) fn new(process: Process) -> Box<Self> {
         Box::new(Self {
+            #[cfg(feature = "full")]
+            viewer: process.video().map(|params| Box::new(Viewer::new(params))),
             process,
             due: Time::MAX,
             waiting: VecDeque::new(),
@@ -145,6 +156,15 @@ impl App {
     pub(super) fn size(&self, seq: u32, full: u16) -> u16 {
         let at = self.messages.partition_point(|m| m.end <= seq);
         self.messages.get(at).filter(|m| m.end == seq + 1).map_or(full, |m| m.last)
+    }
+
+    /// Produces the response to a request.
+    fn response(&mut self) -> Produced {
+        #[cfg(feature = "full")]
+        if let Some(viewer) = &self.viewer {
+            return self.process.response(viewer.requested_bytes());
+        }
+        self.process.produce()
     }
 
     fn push(&mut self, made: &Produced, at: Time) {
@@ -226,6 +246,11 @@ impl Hosts {
         let flow = &mut self.flows[number as usize];
         let Some(app) = &mut flow.app else { return };
         if app.heard {
+            #[cfg(feature = "full")]
+            if let Some(due) = app.viewer.as_mut().and_then(|viewer| viewer.waits(net.now)) {
+                app.due = due;
+                return;
+            }
             app.heard = false;
             app.asked += 1;
             app.asked_at = net.now;
@@ -260,9 +285,13 @@ impl Hosts {
         }
         app.heard = true;
         app.due = Time::MAX;
-        let made = app.process.produce();
+        let made = app.response();
         app.push(&made, app.asked_at);
         offered(&mut self.groups[flow.group as usize].tally, &made);
+        #[cfg(feature = "full")]
+        if net.advises() {
+            self.ask_for_advice(net, packet.flow);
+        }
         self.send(net, packet.flow);
     }
 
@@ -283,6 +312,10 @@ impl Hosts {
                 app.due = net.now.saturating_add(app.process.gap(&made));
                 flow.application.arm(app.due, &mut net.events, Class::Application, number);
             }
+        }
+        #[cfg(feature = "full")]
+        if arrived > 0 && app.viewer.is_some() {
+            return self.segment_arrived(net.now, number);
         }
         if cfg!(feature = "full") && self.groups[flow.group as usize].operations.is_some() {
             self.messages_arrived(net, number, arrived);

@@ -57,7 +57,12 @@ impl Flow {
         let probed = !self.pace.is_idle() && self.control.due() <= limit.max(now + probe);
         let delayed = self.jitter.is_some() && !self.pace.is_idle();
         // In a collective operation, a flow whose messages are all sent waits for those of others.
-        if group.operations.is_some()
+        // A video of which all has been fetched needs no more.
+        #[cfg(feature = "full")]
+        let watched = self.has_whole_video();
+        #[cfg(not(feature = "full"))]
+        let watched = false;
+        if (group.operations.is_some() || watched)
             && self.app.as_ref().is_some_and(|app| app.available() <= self.sender.next_seq())
         {
             return true;

@@ -86,5 +86,7 @@ impl Hosts {
         for flow in self.flows.iter().filter(|f| f.started) {
             self.records[flow.record as usize].at_warmup = Done::of(flow);
         }
+        #[cfg(feature = "full")]
+        self.videos_at_warmup(now);
     }
 }

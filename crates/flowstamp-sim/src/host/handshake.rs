@@ -88,6 +88,10 @@ impl Hosts {
     /// Handles a packet without data at a host. The receiver sends an answer; the sender processes one.
     pub(super) fn arrive_control(&mut self, net: &mut Fabric, packet: &Packet) {
         let now = net.now;
+        #[cfg(feature = "full")]
+        if packet.is_advice() {
+            return self.advised(net.now, packet);
+        }
         let flow = &mut self.flows[packet.flow as usize];
         if packet.flags & DATA != 0 {
             let flags = packet.flags & !DATA;

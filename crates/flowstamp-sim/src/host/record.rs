@@ -104,6 +104,36 @@ impl Outcome {
     }
 }
 
+impl super::Hosts {
+    /// Writes the outcome of a flow. All its data were acknowledged at `acknowledged` or earlier.
+    pub(super) fn write_outcome(&mut self, number: u32, acknowledged: Time) {
+        let flow = &self.flows[number as usize];
+        let record = flow.record as usize;
+        if record >= self.outcomes.len() {
+            self.outcomes.resize(record + 1, Outcome::NONE);
+        }
+        let acknowledged = self.outcomes[record].acknowledged.min(acknowledged);
+        self.outcomes[record] = Outcome::of(flow, acknowledged);
+    }
+
+    /// Outcome of the flow with this record; `Outcome::NONE` if none is written.
+    #[must_use]
+    pub fn outcome(&self, record: usize) -> Outcome {
+        self.outcomes.get(record).copied().unwrap_or(Outcome::NONE)
+    }
+
+    /// Ends the run: writes the outcomes of the flows that still exist, and frees their memory.
+    pub fn end(&mut self) {
+        for number in 0..self.flows.len() as u32 {
+            let flow = &self.flows[number as usize];
+            if flow.started || !self.groups[flow.group as usize].arriving {
+                self.write_outcome(number, Time::MAX);
+            }
+        }
+        self.flows = Vec::new();
+    }
+}
+
 #[cfg(feature = "full")]
 impl super::Hosts {
     /// Replaces all flows by flows with these outcomes, in a run to `end` whose warm-up ended at `warmup`.

@@ -44,6 +44,8 @@ pub struct Impaired {
     /// Latest arrival so far, used where order is kept.
     latest: Time,
     aside: BinaryHeap<Aside>,
+    /// Whether results have the counts. A link that only advises has none.
+    pub reported: bool,
     /// Number of packets ever put aside.
     put_aside: u64,
     /// Counts since statistics were restarted.
@@ -135,7 +137,7 @@ impl Impaired {
     #[must_use]
     pub fn new(plan: &LinkPlan, seed: u64) -> Option<Self> {
         let nothing = Impairments::default();
-        let what = plan.impairments.as_ref().or_else(|| (!plan.outages.is_empty()).then_some(&nothing))?;
+        let what = plan.impairments.as_ref().or_else(|| (plan.acts_at_its_end()).then_some(&nothing))?;
         let stream = |of: &str| Stream::new(seed, &format!("{of}/{}", plan.name));
         let bursts = |what| Bursts { what, random: stream("burst loss"), bad: false };
         let delays = || OwnDelays::new(plan.delay, plan.varying_delay.clone(), what.jitter, stream("jitter"));
@@ -153,6 +155,7 @@ impl Impaired {
             outages: plan.outages.iter().copied().collect(),
             latest: Time::ZERO,
             aside: BinaryHeap::new(),
+            reported: plan.is_impaired(),
             put_aside: 0,
             counts: Counts::default(),
             before: Counts::default(),

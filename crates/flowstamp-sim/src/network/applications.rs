@@ -125,9 +125,10 @@ impl Builder<'_> {
             let message = "says how much flows transfer, and so does application; leave out one of them";
             return error(key(k), message);
         }
-        if matches!(application, Application::Requests { .. }) && datagrams {
+        if matches!(application.kind(), "requests" | "video") && datagrams {
+            let kind = application.kind();
             let message = format!(
-                "is \"requests\", whose responses must come as a whole; \"{name}\" repairs no loss, take a law with a window"
+                "is \"{kind}\", whose responses must come as a whole; \"{name}\" repairs no loss, take a law with a window"
             );
             return error(key("application.kind"), message);
         }

@@ -174,6 +174,7 @@ impl Builder<'_> {
             holds: false,
             pfc: None,
             fed_by: Vec::new(),
+            scone: None,
         }))
     }
 

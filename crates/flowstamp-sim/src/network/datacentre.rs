@@ -37,6 +37,7 @@ macro_rules! plain {
             priority: $of.priority,
             pfc: $of.pfc,
             police: None,
+            scone: None,
             impairments: None,
             medium: None,
             duplex: true,

@@ -140,6 +140,11 @@ impl LinkPlan {
             && !self.queue.drops_head()
             && matches!(self.router, RouterSpec::None(_));
         let shared = self.share.params().is_some() || self.priority != Priority::None || self.is_held();
-        lawless && !shared && !self.governed && !self.is_impaired() && !self.holds && self.police.is_none()
+        lawless
+            && !shared
+            && !self.governed
+            && !self.acts_at_its_end()
+            && !self.holds
+            && self.police.is_none()
     }
 }

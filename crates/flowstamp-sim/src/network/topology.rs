@@ -2,6 +2,7 @@
 
 use super::datacentre::Laid;
 use super::paths::Core;
+use super::scone;
 use super::{Builder, Result, error, of_full};
 use crate::medium::Capacity;
 use crate::plan::{LinkPlan, Medium};
@@ -49,6 +50,7 @@ impl Builder<'_> {
             let limit =
                 self.limit("dumbbell.buffer", d.buffer, self.mean_rate(&capacity), Some(d.rtt), &d.queue)?;
             let police = police("dumbbell.police", d.police, self.mean_rate(&capacity))?;
+            let scone = scone::plan("dumbbell.scone", d.scone, &d.router)?;
             let link = self.add_link(LinkPlan {
                 name: name.to_owned(),
                 table: "dumbbell".to_owned(),
@@ -70,6 +72,7 @@ impl Builder<'_> {
                 holds: false,
                 pfc: None,
                 fed_by: Vec::new(),
+                scone,
             });
             core.edges.push((from, to, link));
         }
@@ -117,6 +120,7 @@ impl Builder<'_> {
                     holds: false,
                     pfc: None,
                     fed_by: Vec::new(),
+                    scone: None,
                 });
                 core.edges.push((from, to, link));
             }
@@ -142,7 +146,6 @@ impl Builder<'_> {
                 );
             }
             let capacity = self.capacity(&format!("{key}.rate"), &l.rate)?;
-            let police = police(&format!("{key}.police"), l.police, self.mean_rate(&capacity))?;
             let (a, b) = (core.node(&l.from), core.node(&l.to));
             let forward = l.name.clone().unwrap_or_else(|| format!("{}->{}", l.from, l.to));
             let backward =
@@ -168,7 +171,7 @@ impl Builder<'_> {
                     router: l.router.clone(),
                     share: l.share.clone(),
                     priority: priority(l.priority, &l.router, &l.share, &l.queue),
-                    police,
+                    police: police(&format!("{key}.police"), l.police, self.mean_rate(&capacity))?,
                     medium: l.medium.as_ref().map_or(Medium::Own, |name| medium(name, &mut media)),
                     governed: false,
                     impairments: l.impairments.clone(),
@@ -177,6 +180,7 @@ impl Builder<'_> {
                     holds: false,
                     pfc: None,
                     fed_by: Vec::new(),
+                    scone: scone::plan(&format!("{key}.scone"), l.scone, &l.router)?,
                 });
                 core.edges.push((from, to, link));
             }

@@ -114,5 +114,9 @@ fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
         srtt_s: seconds(outcome.srtt).into(),
         switched_s: (outcome.switched < Time::MAX).then(|| outcome.switched.as_secs_f64()).into(),
         stop_s: stop(group, r).map(Time::as_secs_f64).into(),
+        #[cfg(feature = "full")]
+        video: super::videos::row(sim, flow).map(Box::new),
+        #[cfg(not(feature = "full"))]
+        video: None,
     }
 }

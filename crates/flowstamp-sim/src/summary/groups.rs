@@ -53,6 +53,10 @@ impl<'a> GroupFlows<'a> {
             fct_s: fct(&self.times(|row| row.fct_s), payload),
             packet_delay_s: packet_delays(sim, group, curves),
             application: applications(group),
+            #[cfg(feature = "full")]
+            video: super::videos::summary(sim, self.number),
+            #[cfg(not(feature = "full"))]
+            video: None,
             operations: operations::summary(sim, group, &self.flows),
             fct_slowdown: fct(&self.times(|row| Some(row.fct_s? / row.ideal_fct_s.get()?)), payload),
             fct_sender_s: fct(&self.times(|row| row.fct_sender_s.get()), payload),

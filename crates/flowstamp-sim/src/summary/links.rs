@@ -35,7 +35,7 @@ fn link(sim: &Finished, number: usize, port: &Port, line: &Plain) -> LinkSummary
     let room = laws.capacity.bytes_between(start, end);
     let sent = port.sent_bytes(line, end);
     let queue = |share| stats.queue_times.quantile(share);
-    let impaired = sim.net.impaired(number);
+    let impaired = sim.net.impaired(number).filter(|link| link.reported);
     let after_warmup = counts(stats.counts(), impaired.map(|link| link.counts));
     LinkSummary {
         rate_bps: room * 8.0 / (end - start).as_secs_f64(),
@@ -57,6 +57,10 @@ fn link(sim: &Finished, number: usize, port: &Port, line: &Plain) -> LinkSummary
         whole_run: counts(stats.whole_run(), impaired.map(Impaired::whole_run)),
         police: laws.police.as_ref().map(|police| tested(sim, police)),
         pfc: sim.net.pfc_summary(number),
+        #[cfg(feature = "full")]
+        scone: sim.net.advice(number),
+        #[cfg(not(feature = "full"))]
+        scone: None,
         impaired: after_warmup.impaired,
         after_warmup,
     }

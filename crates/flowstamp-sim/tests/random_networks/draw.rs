@@ -314,8 +314,17 @@ impl Network<'_> {
         self.laws(&mut t);
         self.nodes = ["left", "right"].map(String::from).into();
         self.links = ["bottleneck", "bottleneck.reverse"].map(String::from).into();
-        let done =
-            ["router", "queue", "share", "delay", "reverse_rate", "impairments", "reverse_impairments"];
+        let done = [
+            "router",
+            "queue",
+            "share",
+            "scone",
+            "delay",
+            "reverse_rate",
+            "impairments",
+            "reverse_impairments",
+        ];
+        self.advice(&mut t);
         Value::Table(self.d.object(self.registry.node("Dumbbell"), t, &done))
     }
 
@@ -393,7 +402,8 @@ impl Network<'_> {
             if i + 1 >= nodes && self.d.dice.chance(0.5) {
                 put(&mut t, "duplex", false);
             }
-            let done = ["router", "queue", "share", "duplex", "impairments", "pfc"];
+            self.advice(&mut t);
+            let done = ["router", "queue", "share", "duplex", "impairments", "pfc", "scone"];
             links.push(Value::Table(self.d.object(self.registry.node("Link"), t, &done)));
         }
         let mut t = Table::new();
@@ -548,8 +558,8 @@ impl Network<'_> {
     /// An application of any kind, and the repair that it needs.
     fn application(&mut self, group: &mut Table, datagrams: bool) {
         let scale = self.d.scale;
-        let kinds = ["constant", "poisson", "onoff", "frames", "requests"];
-        let kind = kinds[self.d.dice.below(if datagrams { 4 } else { 5 })];
+        let kinds = ["constant", "poisson", "onoff", "frames", "requests", "video"];
+        let kind = kinds[self.d.dice.below(if datagrams { 4 } else { 6 })];
         let mut t = Table::new();
         put(&mut t, "kind", kind);
         let rate = scale.rate * self.d.dice.magnitude(1e-3, 2.0);
@@ -566,6 +576,11 @@ impl Network<'_> {
                 let think = self.periods();
                 t.insert("think".into(), think);
             }
+            "video" => {
+                put(&mut t, "segment", "1s");
+                put(&mut t, "ladder", vec![bits_per_second(1e3 + frame), bits_per_second(1e4 + 8.0 * frame)]);
+                put(&mut t, "choice", *self.d.dice.pick(&["buffer", "rate", "advice"]));
+            }
             _ if self.d.dice.chance(0.5) => put(&mut t, "rate", bits_per_second(rate)),
             _ => put(&mut t, "interval", seconds(scale.packet * 8.0 / rate)),
         }
@@ -580,6 +595,15 @@ impl Network<'_> {
             let mut transport = Table::new();
             put(&mut transport, "recovery", *self.d.dice.pick(&["reno", "newreno", "sack"]));
             group.insert("transport".into(), Value::Table(transport));
+        }
+    }
+
+    /// Throughput advice of some links.
+    fn advice(&mut self, link: &mut Table) {
+        if self.d.dice.chance(0.1) {
+            let mut scone = Table::new();
+            put(&mut scone, "rate", bits_per_second(self.d.scale.rate.clamp(1e5, 1e11)));
+            link.insert("scone".into(), Value::Table(scone));
         }
     }
 
