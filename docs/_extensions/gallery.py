@@ -30,7 +30,7 @@ FOLDER = "gallery"
 DRAWN = "pictures"
 """Folder of the unpacked pictures in the built site."""
 FORMS: Mapping[Form, str] = {"full": "whole version", "fast": "short version"}
-ILLUSTRATED = ("explanation/explicit-feedback-in-a-data-centre",)
+ILLUSTRATED = ("explanation/explicit-feedback-in-a-data-centre", "explanation/advice-for-video")
 """Pages beside those of results that show pictures."""
 SCORES = "% scores"
 """The line of the index page that the scores replace."""

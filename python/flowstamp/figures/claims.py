@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowstamp.fairness import jain
-from flowstamp.figures import appendix_f, datacentre, fct
+from flowstamp.figures import appendix_f, datacentre, fct, videos
 from flowstamp.names import spelled
 
 Floats = NDArray[np.float64]
@@ -274,6 +274,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     **fct.FUNCTIONS,
     **appendix_f.FUNCTIONS,
     **datacentre.FUNCTIONS,
+    **videos.FUNCTIONS,
 }
 
 # ---------------------------------------------------------------------------------------------------- evaluation

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowstamp import _flowstamp, theory
-from flowstamp.figures import analytic, datacentre, fct, fixed_rate
+from flowstamp.figures import analytic, datacentre, fct, fixed_rate, videos
 from flowstamp.plot import RunLike, series
 
 Floats = NDArray[np.float64]
@@ -182,6 +182,7 @@ _LINK: dict[str, Callable[[Finished, str], float]] = {
     "drops_acks": lambda r, n: r.drops_of(n, "drops_acks"),
     "drop_rate": lambda r, n: float(r.used(n)["drop_rate"]),
     "marks": lambda r, n: float(r.used(n)["marks"]),
+    **videos.LINK,
 }
 # Measures of a run.
 _RUN: dict[str, Callable[[Finished, str], float]] = {
@@ -196,6 +197,7 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
     "normalized": lambda r, group: r.normalized(group),
     **fixed_rate.MEASURES,
     **datacentre.MEASURES,
+    **videos.MEASURES,
 }
 # Further measures for panels: per flow of a run, and over time.
 _FLOW, _INDEX = "flow_mbps", "flow_index"
