@@ -62,6 +62,10 @@ impl Fabric {
             if let Some((here, there)) = self.impaired.get_mut(link).zip(of.impaired.get_mut(link)) {
                 std::mem::swap(here, there);
             }
+            #[cfg(feature = "full")]
+            if let Some((here, there)) = self.advisors.get_mut(link).zip(of.advisors.get_mut(link)) {
+                std::mem::swap(here, there);
+            }
         }
         self.sent += of.sent;
         self.arrived += of.arrived;
