@@ -385,7 +385,7 @@ pub struct ApplicationSummary {
 }
 
 /// Throughput advice of a link.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SconeSummary {
     /// SCONE packets that crossed the link.
     pub packets: u64,
