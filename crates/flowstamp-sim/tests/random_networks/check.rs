@@ -151,8 +151,10 @@ fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
     let zombies = 1_200_000 * 16 * s.links.len() as u64; // at most a million entries a class
     let text = r.scenario.to_owned_text();
     let shared = text.contains("zombies");
-    // A random pattern draws 10,000 pairs of hosts, each with two routes.
-    let pairs = 10_000 * text.matches("pattern = \"random\"").count() as u64;
+    // A random pattern draws 10,000 pairs of hosts, each with two routes. If packets are balanced, each has four ways in a
+    // tree with k = 4, whose links are all listed.
+    let ways = if text.contains("balance = \"ecmp\"") { 1 } else { 4 };
+    let pairs = 10_000 * ways * text.matches("pattern = \"random\"").count() as u64;
     let produced: u64 =
         s.groups.values().filter_map(|g| Some(g.application.as_ref()?.whole_run.offered)).sum();
     // Links do not record packets in the order of time, so each of them may fill the capture alone.

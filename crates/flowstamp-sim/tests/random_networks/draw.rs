@@ -129,13 +129,13 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
     balance(&mut tree, seed, scale);
     list(&mut tree, &network.nodes, seed, scale);
     operate(&mut tree, &network.nodes, seed, scale);
-    pause(&mut tree, seed, scale);
+    pause(registry, &mut tree, seed, scale);
     tree
 }
 
 /// Leaves out what is refused, a few times: the ranges of parameters are not in the schema, and what is beyond them is
 /// tried often enough all the same.
-fn mend(registry: &Registry, tree: &mut Table) {
+pub fn mend(registry: &Registry, tree: &mut Table) {
     for _ in 0..8 {
         let text = toml::to_string(tree).unwrap_or_default();
         let Err(error) = load(&text, Format::Toml, "random.toml", &[], &super::folder()) else { return };
