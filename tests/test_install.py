@@ -108,7 +108,7 @@ def test_shells_complete(shell: str) -> None:
         ("flowstamp compare a.toml --protocols xcp,ren", {"xcp,reno"}),
         ("flowstamp compare a.toml --protocols reno+re", {"reno+red", "reno+rem"}),
         ("flowstamp run --progress pl", {"plain"}),
-        ("flowstamp run --execu", set()),
+        ("flowstamp run --proto", set()),
     ],
 )
 def test_values_are_completed(line: str, wanted: set[str]) -> None:
