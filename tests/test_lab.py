@@ -213,6 +213,28 @@ def test_a_lab_under_another_protocol() -> None:
     assert not [flows for flows in trials.variant(mixed, "xcp", LABS)["flows"] if "law" in flows]
 
 
+def test_a_lab_over_quic_keeps_what_only_quic_has() -> None:
+    videos = tomllib.loads((LABS / "scone.toml").read_text())
+    of_rcp = trials.variant(videos, "quic-rcp", LABS)
+    assert of_rcp["router"] == {"law": "rcp", "where": "bpf", "scone": {"rate": "3Mbps", "enforce": True}}
+    assert [(flows["app"], flows.get("video")) for flows in of_rcp["flows"]] == [
+        ("video", None),
+        ("video", {"advice": "ignore"}),
+    ]
+    # A flow over QUIC would be reported as one of TCP.
+    for app in ("h3", "video"):
+        videos["flows"][0]["app"] = app
+        with pytest.raises(
+            UsageError, match=rf'"cubic" is TCP, and app = "{app}" of flows.follows is QUIC; use "quic-'
+        ):
+            trials.variant(videos, "cubic", LABS)
+    for key, value in (("pace", "1Mbps"), ("hears", "none")):
+        tree = {"path": {}, "flows": [{"name": "a", key: value}]}
+        with pytest.raises(UsageError, match=rf'flows.a: "quic-rcp" is QUIC, which has no {key}'):
+            trials.variant(tree, "quic-rcp", LABS)
+        assert trials.variant(tree, "rcp", LABS)["flows"] == tree["flows"]
+
+
 def told(rows: dict[str, list[dict[str, Any]]]) -> list[str]:
     return trials.table(rows).splitlines()[1:]
 

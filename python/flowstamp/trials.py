@@ -4,7 +4,8 @@
 Protocols alternate, so that other load on the machine affects all of them equally. A run that is invalid because the
 machine was busy is repeated at most twice. If it is still invalid, the statistics exclude it.
 
-A protocol is a law of TCP, or `quic-` and a law of QUIC: the flows then use HTTP/3 by `flowstamp quic`.
+A protocol is a law of TCP, or `quic-` and a law of QUIC: the flows then use HTTP/3 by `flowstamp quic`. Videos always
+use QUIC.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ MOST_BYTES = 1 << 20
 
 OVER_QUIC = "quic-"
 """Prefix of protocols whose flows use QUIC."""
+QUIC_APPS = ("h3", "video")
+"""Applications that use QUIC."""
 
 Say = Callable[[str], None]
 Tree = dict[str, Any]
@@ -82,11 +85,14 @@ def _hosts_law(protocol: str) -> str:
 def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
     """Returns the lab with all hosts and flows under the protocol's law, and the router under its router law or none.
 
-    The router keeps its parameters if its law stays. Under a protocol over QUIC, all flows use HTTP/3. Relative paths
-    in the lab refer to `folder`.
+    The router keeps its parameters if its law stays, and its throughput advice always. Under a protocol over QUIC, all
+    flows use HTTP/3, and videos stay videos. Relative paths in the lab refer to `folder`.
+
+    Raises:
+        UsageError: The flows use QUIC and the protocol does not, or they have a key that QUIC does not support.
     """
     router = dict(tree.get("router", {}))
-    place = {"where": router.get("where", "bpf")}
+    place = {"where": router.get("where", "bpf")} | {key: router[key] for key in ("scone",) if key in router}
     law = protocol.removeprefix(OVER_QUIC)
     law = law if law in laws()["routers"] else "none"
     new: Tree = json.loads(json.dumps(tree))
@@ -95,14 +101,29 @@ def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
     if law == "none":
         new["host"].pop("any_rtt", None)
     for flows in new.get("flows", ()):
-        flows.pop("law", None)
-        if protocol.startswith(OVER_QUIC):
-            flows["app"] = "h3"
+        _set_application(flows, protocol)
     for key in ("rate", "reverse_rate"):
         rate = new["path"].get(key)
         if isinstance(rate, dict) and isinstance(rate.get("trace"), str):
             rate["trace"] = str((folder / rate["trace"]).resolve())
     return new
+
+
+def _set_application(flows: Tree, protocol: str) -> None:
+    """Moves a group of flows to the protocol's transport, or raises `UsageError` if it cannot go there."""
+    flows.pop("law", None)
+    app = flows.get("app", "iperf3")
+    group = f"flows.{flows.get('name')}"
+    if not protocol.startswith(OVER_QUIC):
+        if app in QUIC_APPS:
+            instead = f'use "{OVER_QUIC}{protocol}"'
+            raise UsageError(f'--protocols: "{protocol}" is TCP, and app = "{app}" of {group} is QUIC; {instead}')
+        return
+    if "pace" in flows or flows.get("hears", "all") != "all":
+        key = "pace" if "pace" in flows else "hears"
+        raise UsageError(f'{group}: "{protocol}" is QUIC, which has no {key}; leave out {key}, or compare TCP')
+    if app not in QUIC_APPS:
+        flows["app"] = "h3"
 
 
 def _variant_file(tree: Tree, protocol: str, file: Path, folder: Path) -> Path:
