@@ -40,7 +40,7 @@ pub struct Wish {
 /// How a body is watched while it arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watch {
-    /// Ends the body after this time, complete or not.
+    /// Ends request, answer and body after this time, complete or not.
     pub lasts: Option<Duration>,
     /// Notes the bytes received so often.
     pub every: Option<Duration>,
@@ -58,7 +58,7 @@ pub struct Arrived {
 /// A body that has arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
-    /// HTTP's status.
+    /// HTTP's status; 0 if time ended before the answer.
     pub status: u16,
     /// Its bytes.
     pub bytes: u64,
@@ -75,7 +75,7 @@ pub struct Body {
 pub struct Fetched {
     /// The address of the page.
     pub url: String,
-    /// HTTP's status.
+    /// HTTP's status; 0 if time ended before the answer.
     pub status: u16,
     /// Bytes of the body.
     pub bytes: u64,
@@ -96,9 +96,12 @@ pub struct Fetched {
     /// Bytes over time, if asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arrived: Vec<Arrived>,
-    /// The server's account of its connection; `None` if the server is another program.
+    /// The server's account of its connection; `None` if it gave none.
     pub server: Option<Account>,
 }
+
+/// The longest wait for a server's account. Without it, the client reports what it knows itself.
+const ACCOUNT_WAIT: Duration = Duration::from_secs(5);
 
 type Requests = h3::client::SendRequest<h3_quinn::OpenStreams, bytes::Bytes>;
 
@@ -159,12 +162,13 @@ impl Session {
         body(&mut self.requests, request.body(())?, wish.watch, out).await
     }
 
-    /// The server's account of this connection; `None` if the server is another program.
+    /// The server's account of this connection; `None` if the server is another program, or does not answer within 5 s.
     pub async fn account(&mut self, uri: &Uri) -> Option<Account> {
         let request = Request::get(sibling(uri, ACCOUNT)?).body(()).ok()?;
         let mut text = Vec::new();
-        let told = body(&mut self.requests, request, Watch::default(), &mut text).await.ok()?;
-        if told.status == 200 { serde_json::from_slice(&text).ok() } else { None }
+        let watch = Watch { lasts: Some(ACCOUNT_WAIT), every: None };
+        let told = body(&mut self.requests, request, watch, &mut text).await.ok()?;
+        if told.status == 200 && told.complete { serde_json::from_slice(&text).ok() } else { None }
     }
 
     /// Stamp packets received, SCONE packets received, and SCONE's advice now in bit/s.
@@ -266,6 +270,7 @@ async fn resolve(uri: &Uri) -> anyhow::Result<(SocketAddr, String)> {
     Ok((address, host.to_owned()))
 }
 
+/// Fetches a body until its end, or until the watch's.
 async fn body(
     requests: &mut Requests,
     request: Request<()>,
@@ -273,34 +278,50 @@ async fn body(
     out: &mut (dyn Write + Send),
 ) -> anyhow::Result<Body> {
     let start = Instant::now();
-    let mut stream = requests.send_request(request).await?;
-    stream.finish().await?;
-    let mut body = Body { status: stream.recv_response().await?.status().as_u16(), ..Body::default() };
-    loop {
-        let piece = match watch.lasts {
-            Some(lasts) => tokio::time::timeout_at((start + lasts).into(), stream.recv_data()).await,
-            None => Ok(stream.recv_data().await),
-        };
+    let mut body = Body::default();
+    let whole = body.fetch(start, requests, request, watch.every, out);
+    match watch.lasts {
         // The end of the stream's scope tells the server to stop.
-        let Ok(piece) = piece else { break };
-        body.note(start.elapsed(), watch.every);
-        let Some(mut piece) = piece? else {
-            body.complete = true;
-            break;
-        };
-        while piece.has_remaining() {
-            let now = piece.chunk();
-            out.write_all(now)?;
-            body.bytes += now.len() as u64;
-            let now = now.len();
-            piece.advance(now);
-        }
+        Some(lasts) => match tokio::time::timeout_at((start + lasts).into(), whole).await {
+            Ok(done) => done?,
+            Err(_) => body.note(start.elapsed(), watch.every),
+        },
+        None => whole.await?,
     }
     body.seconds = start.elapsed().as_secs_f64();
     Ok(body)
 }
 
 impl Body {
+    /// Fetches all of it. What has arrived counts even if this is dropped before its end.
+    async fn fetch(
+        &mut self,
+        start: Instant,
+        requests: &mut Requests,
+        request: Request<()>,
+        every: Option<Duration>,
+        out: &mut (dyn Write + Send),
+    ) -> anyhow::Result<()> {
+        let mut stream = requests.send_request(request).await?;
+        stream.finish().await?;
+        self.status = stream.recv_response().await?.status().as_u16();
+        loop {
+            let piece = stream.recv_data().await?;
+            self.note(start.elapsed(), every);
+            let Some(mut piece) = piece else {
+                self.complete = true;
+                return Ok(());
+            };
+            while piece.has_remaining() {
+                let now = piece.chunk();
+                out.write_all(now)?;
+                self.bytes += now.len() as u64;
+                let now = now.len();
+                piece.advance(now);
+            }
+        }
+    }
+
     /// Notes the bytes at each multiple of `every` that has passed. Call it before more bytes count.
     fn note(&mut self, passed: Duration, every: Option<Duration>) {
         let Some(every) = every.filter(|every| !every.is_zero()) else { return };

@@ -80,7 +80,7 @@ struct Get {
     /// File for the body. Default: it is discarded
     #[arg(long, short)]
     output: Option<PathBuf>,
-    /// End the body after so many seconds, complete or not
+    /// End the download after so many seconds, complete or not
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
     /// Put the bytes received so far into the JSON, at this interval in seconds
@@ -399,7 +399,8 @@ async fn run_get(options: Get) -> anyhow::Result<ExitCode> {
     } else {
         show(&fetched)?;
     }
-    if fetched.status == 200 {
+    // Without a status, the download has ended by --seconds before the answer.
+    if matches!(fetched.status, 0 | 200) {
         return Ok(ExitCode::SUCCESS);
     }
     // Without --output, this is the only place where the server's reason can be read.
@@ -430,12 +431,15 @@ impl Write for Start {
 
 fn show(fetched: &Fetched) -> io::Result<()> {
     let mut out = io::stdout();
-    writeln!(out, "status       {}", fetched.status)?;
+    match fetched.status {
+        0 => writeln!(out, "status       none: no answer before the end")?,
+        status => writeln!(out, "status       {status}")?,
+    }
     writeln!(out, "body         {} bytes in {:.3} s", fetched.bytes, fetched.seconds)?;
     writeln!(out, "goodput      {:.2} Mb/s", fetched.goodput_bps / 1e6)?;
     writeln!(out, "handshake    {:.1} ms", fetched.handshake_seconds * 1e3)?;
     let Some(server) = &fetched.server else {
-        return writeln!(out, "server       another program: its law and losses are unknown");
+        return writeln!(out, "server       gave no account: its law and losses are unknown");
     };
     let fell_back = if server.fell_back { ", then TCP: its routers are not the bottleneck" } else { "" };
     writeln!(out, "law          {}{fell_back}", server.law)?;

@@ -68,7 +68,7 @@ pub struct Watched {
     pub segments: Vec<Row>,
     /// Bytes over time: at each request, and at each last byte.
     pub arrived: Vec<Arrived>,
-    /// The server's account of its connection; `None` if the server is another program.
+    /// The server's account of its connection; `None` if it gave none.
     pub server: Option<Account>,
 }
 
@@ -186,6 +186,10 @@ impl Player<'_> {
         let uri = sibling(&self.wish.uri, &path).with_context(|| format!("{}: no server", self.wish.uri))?;
         let wish = Wish { watch: Watch { lasts: self.left(), every: None }, ..self.wish.clone() };
         let body = session.fetch(&uri, &wish, &mut io::sink()).await?;
+        if body.status == 0 {
+            self.note();
+            return Ok(None);
+        }
         ensure!(
             body.status == 200,
             "{uri}: status {}; it must be a server of segments, such as `serve`",
@@ -197,6 +201,12 @@ impl Player<'_> {
         if !body.complete {
             return Ok(None);
         }
+        ensure!(
+            body.bytes == segment.bytes.get(),
+            "{uri}: {} bytes instead of {}; it must be a server of segments, such as `serve`",
+            body.bytes,
+            segment.bytes.get()
+        );
         let now = self.now();
         self.client.arrived(now, Bytes::new(body.bytes));
         Ok(Some(Row {
