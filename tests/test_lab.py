@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -108,6 +110,36 @@ def _why_not() -> str:
     )
 
 
+def _valid(file: Path, out: Path, lab_id: str) -> lab.Measured:
+    """Runs a lab, and once more if the machine was too busy. Skips the test if it was too busy again."""
+    measured = lab.run(file, out / "1", lab_id=lab_id)
+    if measured.invalid:
+        measured = lab.run(file, out / "2", lab_id=lab_id)
+    if measured.invalid:
+        pytest.skip(f"invalid twice: {measured.invalid}")
+    return measured
+
+
+@pytest.mark.parametrize(("busy", "runs"), [([], 1), ([1], 2), ([1, 2], 2)])
+def test_an_invalid_run_is_repeated_once(
+    busy: list[int], runs: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+
+    def run(_: Path, out: Path, *, lab_id: str) -> lab.Measured:
+        given.append(f"{lab_id}{out.name}")
+        why = "the machine was busy" if len(given) in busy else None
+        return lab.Measured(results.load(folder), out, why)
+
+    monkeypatch.setattr(lab, "run", run)
+    if len(busy) == 2:
+        with pytest.raises(pytest.skip.Exception, match="invalid twice: the machine was busy"):
+            _valid(folder, folder, "a")
+    else:
+        assert not _valid(folder, folder, "a").invalid
+    assert given == ["a1", "a2"][:runs]
+
+
 @pytest.mark.kernel
 @pytest.mark.skipif(bool(_why_not()), reason=_why_not())
 def test_a_lab_of_the_kernels_own_law_runs(tmp_path: Path) -> None:
@@ -134,6 +166,21 @@ def _why_no_quic() -> str:
     return "" if Path("/sys/kernel/btf/vmlinux").exists() else "the kernel has no BTF"
 
 
+@pytest.mark.skipif(
+    linux.program() is None or quic.program() is None, reason="flowstamp-linux or flowstamp-quic is missing"
+)
+def test_a_lab_knows_the_laws_that_quic_carries(tmp_path: Path) -> None:
+    # The program for Linux does not depend on that for QUIC, so it has the rule a second time.
+    told = subprocess.run([str(quic.program()), "quic", "laws"], capture_output=True, text=True, check=True).stdout
+    file = tmp_path / "lab.toml"
+    file.write_text(H3.replace("WHERE", "path").replace('host = {law = "rcp"}', 'host = {law = "xcp"}'))
+    with pytest.raises(ScenarioError, match="QUIC does not carry xcp; use one of ") as refused:
+        lab.scenario_of(file)
+    there = re.search("use one of ([^;]*)", str(refused.value))
+    assert there is not None
+    assert there[1].split(", ") == told.split()
+
+
 @pytest.mark.long
 @pytest.mark.kernel
 @pytest.mark.skipif(bool(_why_no_quic()), reason=_why_no_quic())
@@ -144,7 +191,7 @@ def test_flows_over_quic_get_rcps_rate_from_a_router(
     monkeypatch.setenv("FLOWSTAMP_QUIC", str(quic.program()))
     file = tmp_path / "lab.toml"
     file.write_text(H3.replace("WHERE", where))
-    measured = lab.run(file, tmp_path / "out", lab_id=f"h3{where[:1]}")
+    measured = _valid(file, tmp_path / "out", f"h3{where[:1]}")
     summary = measured.results.summary
     assert summary["groups"]["pages"]["completed"] == 3
     told = [one["server"] for one in summary["applications"]]
@@ -166,7 +213,7 @@ def test_a_video_follows_the_advice_of_a_bpf_router(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("FLOWSTAMP_QUIC", str(quic.program()))
     file = tmp_path / "scone.toml"
     file.write_text((LABS / "scone.toml").read_text().replace('"200s"', '"8s"'))
-    summary = lab.run(file, tmp_path / "out", lab_id="scone").results.summary
+    summary = _valid(file, tmp_path / "out", "scone").results.summary
     follows, ignores = summary["applications"]
     # 3 Mb/s is between two signals, and the lower one is this.
     assert follows["advice_bps"] == ignores["advice_bps"] == summary["scone"]["advice_bps"] == 2_818_382
