@@ -293,7 +293,7 @@ async fn body(
 }
 
 impl Body {
-    /// Fetches all of it. What has arrived counts even if this is dropped before its end.
+    /// Fetches all of it. Dropping this before its end keeps the bytes that have arrived.
     async fn fetch(
         &mut self,
         start: Instant,

@@ -10,26 +10,44 @@ use super::namespaces::{Id, Place, command};
 use super::network::LEFT;
 use crate::path::{Flow, Flows as Measured, PORTS};
 use crate::refusal::Refusal;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use flowstamp_laws::units::{Bytes, Time};
 use serde_json::{Value, json};
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 const PROGRAM: &str = "flowstamp-quic";
 /// The server's UDP port.
 const PORT: u16 = 4433;
+/// How long a server may take until it listens.
+const LISTENS: Duration = Duration::from_secs(10);
+
 /// The program: that of FLOWSTAMP_QUIC, else beside this program, else in PATH.
 pub fn program() -> anyhow::Result<String> {
-    let named = std::env::var_os("FLOWSTAMP_QUIC").map(PathBuf::from);
+    let named = std::env::var_os("FLOWSTAMP_QUIC").filter(|named| !named.is_empty()).map(PathBuf::from);
     let beside = std::env::current_exe()?.with_file_name(PROGRAM);
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
-    let found = named.into_iter().chain([beside]).chain(in_path).find(|program| program.is_file());
-    let found = found
-        .ok_or_else(|| Refusal(format!("{PROGRAM} is missing, which app = \"h3\" needs; run make quic")))?;
+    let found = find(named, [beside].into_iter().chain(in_path))?;
     Ok(found.to_str().context("its path is not UTF-8")?.to_owned())
+}
+
+/// The named program, else the first of the others that is there. A name is never replaced by another program.
+fn find(named: Option<PathBuf>, mut others: impl Iterator<Item = PathBuf>) -> Result<PathBuf, Refusal> {
+    match named {
+        Some(named) if named.is_file() => Ok(named),
+        Some(named) => Err(Refusal(format!(
+            "FLOWSTAMP_QUIC: there is no file {}; set it to {PROGRAM}'s path, or unset it",
+            named.display()
+        ))),
+        None => others
+            .find(|program| program.is_file())
+            .ok_or_else(|| Refusal(format!("{PROGRAM} is missing, which app = \"h3\" needs; run make quic"))),
+    }
 }
 
 /// A running server.
@@ -44,13 +62,31 @@ impl Server {
         let mut serve = command(id, Place::Left, &program()?)?;
         let listen = format!("{LEFT}:{PORT}");
         serve.args(["quic", "serve", "--json", "--listen", &listen, "--mtu", &MTU.to_string()]);
-        serve.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Self::listening(&mut serve, &id.folder().join("quic-serve.log"), LISTENS)
+    }
+
+    /// Starts a server and waits until it tells its certificate's fingerprint. Its complaints go to `log`, and the first one into
+    /// the error.
+    fn listening(serve: &mut Command, log: &Path, wait: Duration) -> anyhow::Result<Self> {
+        serve.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log)?);
         let child = serve.spawn().context(PROGRAM)?;
         let mut server = Self { child, fingerprint: String::new() };
-        let mut line = String::new();
-        BufReader::new(server.child.stdout.take().context("its output")?).read_line(&mut line)?;
+        let mut out = BufReader::new(server.child.stdout.take().context("its output")?);
+        let (tell, told) = mpsc::channel();
+        // This thread ends with the server at the latest.
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let _ = out.read_line(&mut line);
+            let _ = tell.send(line);
+        });
+        let Ok(line) = told.recv_timeout(wait) else {
+            bail!("quic serve does not listen after {} s{}", wait.as_secs_f64(), complaint(log));
+        };
         let told: Value = serde_json::from_str(&line).unwrap_or_default();
-        server.fingerprint = told["fingerprint"].as_str().context("quic serve does not listen")?.to_owned();
+        let Some(fingerprint) = told["fingerprint"].as_str() else {
+            bail!("quic serve does not listen{}", complaint(log));
+        };
+        server.fingerprint = fingerprint.to_owned();
         Ok(server)
     }
 
@@ -94,6 +130,14 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The first line of a program's complaints, for the end of an error.
+fn complaint(log: &Path) -> String {
+    let log = fs::read_to_string(log).unwrap_or_default();
+    let line = log.lines().next().unwrap_or_default();
+    let line = line.trim_start_matches("flowstamp: ");
+    if line.is_empty() { String::new() } else { format!(": {line}") }
 }
 
 /// Puts what the clients of flows over QUIC have reported into the path's measurements.
@@ -202,6 +246,42 @@ pub fn left(said: &Value) -> Option<&'static str> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// Starts a shell's script as a server.
+    fn start(script: &str, wait: Duration) -> anyhow::Result<Server> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let log = std::env::temp_dir().join(format!("flowstamp-serve-{}-{number}.log", std::process::id()));
+        let started = Server::listening(Command::new("sh").args(["-c", script]), &log, wait);
+        let _ = fs::remove_file(log);
+        started
+    }
+
+    #[test]
+    fn a_server_that_does_not_listen_says_why() {
+        let why = |script| start(script, LISTENS).err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(
+            why("echo 'flowstamp: 10.0.0.1:4433: in use' >&2; exit 1"),
+            "quic serve does not listen: 10.0.0.1:4433: in use"
+        );
+        assert_eq!(why("exit 1"), "quic serve does not listen");
+        let late = start("exec sleep 60", Duration::from_millis(50)).err().map(|error| error.to_string());
+        assert_eq!(late.unwrap_or_default(), "quic serve does not listen after 0.05 s");
+        let server = start("echo '{\"fingerprint\": \"e80c\"}'", LISTENS);
+        assert!(server.is_ok_and(|server| server.fingerprint == "e80c"));
+    }
+
+    #[test]
+    fn a_named_program_is_not_replaced_by_another() {
+        let there = std::env::current_exe().unwrap();
+        let find = |named: Option<&str>| find(named.map(PathBuf::from), [there.clone()].into_iter());
+        assert_eq!(find(None).unwrap(), there);
+        assert_eq!(
+            find(Some("/no/such")).unwrap_err().0,
+            "FLOWSTAMP_QUIC: there is no file /no/such; set it to flowstamp-quic's path, or unset it"
+        );
+    }
 
     proptest! {
         /// Bytes never fall with time, and agree with the samples.
