@@ -89,11 +89,23 @@ impl Params {
         within("overwrite", self.overwrite.get(), 0.001, 1.0)?;
         within("zombies", f64::from(self.zombies), 1.0, 1e6)?;
         within("mtu", self.mtu.as_f64(), 64.0, 65_535.0)?;
+        let usual = Self::default();
+        let demands = self.weights == Weights::Demands;
+        for (key, same) in [
+            ("theta", self.theta == usual.theta),
+            ("max_interval", self.max_interval == usual.max_interval),
+            ("zombies", self.zombies == usual.zombies),
+            ("overwrite", self.overwrite == usual.overwrite),
+        ] {
+            if demands && !same {
+                return Err((key, "has no effect with weights = \"demands\"; leave it out".to_owned()));
+            }
+        }
         let least = self.min_interval();
         if least < Time::from_micros(1) {
             return Err(("min_interval", format!("is {least}; it must be 1us or longer")));
         }
-        if self.max_interval < least {
+        if !demands && self.max_interval < least {
             return Err((
                 "max_interval",
                 format!("is {}; it must be at least min_interval, {least}", self.max_interval),

@@ -41,6 +41,17 @@ fn allocations_are_those_of_the_equations() {
 
 /// Three long flows in each class, and many short flows in the other. The long flows take what their class leaves them. All
 /// six get the same rate at any load of the short flows. By the number of flows, the long flows of the other class get more.
+/// The keys of the weights by flows are refused by name.
+#[test]
+fn keys_of_other_weights_are_refused() {
+    let usual = Params { weights: Weights::Demands, ..Params::default() };
+    assert!(usual.check().is_ok());
+    let other = Params { zombies: 7, ..usual };
+    assert_eq!(other.check().map_err(|refused| refused.0), Err("zombies"));
+    let other = Params { max_interval: Time::from_secs(1), ..usual };
+    assert_eq!(other.check().map_err(|refused| refused.0), Err("max_interval"));
+}
+
 #[test]
 fn long_flows_of_both_classes_become_equal() {
     let ratio = |weights: Weights, load: f64| {

@@ -23,8 +23,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn broken(error: String) -> PyErr {
-    PyValueError::new_err(format!("results of links: {error}"))
+fn broken(error: impl AsRef<str>) -> PyErr {
+    PyValueError::new_err(format!("results of links: {}", error.as_ref()))
 }
 
 impl Links {
@@ -92,6 +92,7 @@ impl Links {
     }
 
     /// Takes the results that `part` returned; returns how many events there have been.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
     fn take(&self, py: Python<'_>, part: Vec<u8>) -> PyResult<u64> {
         py.detach(|| self.found(|_, found| found.take(&part)))?.map_err(broken)
     }
@@ -102,6 +103,7 @@ impl Links {
     }
 
     /// The argument `before` of `part` for these links.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
     fn before<'py>(&self, py: Python<'py>, links: Vec<u32>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let bytes = py.detach(|| self.found(|all, found| found.before(all, &links)))?.map_err(broken)?;
         Ok(bytes.map(|bytes| PyBytes::new(py, &bytes)))

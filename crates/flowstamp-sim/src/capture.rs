@@ -157,7 +157,8 @@ impl Capture {
             congestion_experienced: packet.flags & CONGESTED != 0,
             l4s: packet.flags & (DATA | L4S) == DATA | L4S,
             ecn_echo: packet.flags & (DATA | ECN_ECHO) == ECN_ECHO,
-            cwr: packet.flags & REDUCED != 0,
+            // Other packets use the bit for something else.
+            cwr: packet.flags & (DATA | CONTROL | REDUCED) == DATA | REDUCED,
             header: packet.header,
             stamp: packet.stamp,
             bits: packet.bits,

@@ -216,7 +216,9 @@ impl Change<'_> {
         let mut moved: Vec<(usize, Time)> = Vec::new();
         for (number, (old, new)) in before.links.iter().zip(&after.links).enumerate() {
             if old.delay != new.delay && new.acts_at_its_end() {
-                return Err(format!("cannot change in mid-run: {} has impairments or outages", new.name));
+                let what =
+                    if new.is_impaired() { "impairments or outages" } else { "throughput advice (scone)" };
+                return Err(format!("cannot change in mid-run: {} has {what}", new.name));
             }
             if old.delay != new.delay && new.is_held() {
                 return Err(format!("cannot change in mid-run: {}", paused(&new.name)));

@@ -19,7 +19,7 @@ mod timers;
 mod video;
 
 pub use ahead::sides;
-pub use application::{APP_BYTES, MESSAGE_BYTES, MOST_FRAMES, Offered, Tally, WAITING_BYTES};
+pub use application::{MESSAGE_BYTES, MOST_FRAMES, Offered, Tally, WAITING_BYTES, app_bytes};
 pub use balance::Pick;
 pub use collective::Operations;
 pub use record::{Done, Outcome, Record};

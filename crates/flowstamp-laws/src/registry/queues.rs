@@ -140,6 +140,16 @@ in_this_build! { queues
 }
 
 impl QueueSpec {
+    /// Whether each flow has a bucket of its own.
+    #[must_use]
+    pub fn has_buckets_of_flows(&self) -> bool {
+        match self {
+            #[cfg(feature = "full")]
+            Self::Policer(params) => params.per == token_bucket::Per::Flow,
+            _ => false,
+        }
+    }
+
     /// Parameters of per-flow queues, if the law has these. The link then keeps its packets in [`fq_codel::FqCodel`].
     #[must_use]
     pub const fn by_flow(&self) -> Option<&fq_codel::Params> {

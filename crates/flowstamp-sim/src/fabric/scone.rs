@@ -29,6 +29,7 @@ const SAMPLED_EACH: Time = Time::from_millis(10);
 pub(super) struct Advisor {
     plan: SconePlan,
     mean: Mean,
+    /// SCONE packets that reached the end of the link, and those whose signal it lowered. Its impairments may lose them after that.
     packets: u64,
     lowered: u64,
     /// Sum of the advised rates, bits/s.
@@ -44,10 +45,21 @@ struct Mean {
 }
 
 impl Mean {
+    /// Adds the rate since the last sample. A gap without packets counts in each of its seconds, as far as the mean reaches back.
     fn add(&mut self, now: Time, rate: f64) {
-        let passed_s = (now - self.sampled).as_secs_f64();
-        let second = now.as_ps() / Time::from_secs(1).as_ps();
+        let second = Time::from_secs(1);
+        let mut from = self.sampled.max(now.saturating_sub(second * PERIOD_S));
+        while now - from >= second {
+            let end = second * (from.as_ps() / second.as_ps() + 1);
+            self.add_to(from.as_ps() / second.as_ps(), (end - from).as_secs_f64(), rate);
+            from = end;
+        }
+        self.add_to(now.as_ps() / second.as_ps(), (now - from).as_secs_f64(), rate);
         self.sampled = now;
+    }
+
+    /// Adds the rate of `passed_s` seconds to the slot of a second.
+    fn add_to(&mut self, second: u64, passed_s: f64, rate: f64) {
         match self.slots.back_mut() {
             Some((of, lasted_s, sum)) if *of == second => {
                 *lasted_s += passed_s;
@@ -149,6 +161,21 @@ mod tests {
         for ms in 40_001..=80_000 {
             mean.add(Time::from_millis(ms), 2e6);
         }
+        assert!((mean.get().expect("a mean") / 2e6 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_gap_counts_as_far_as_the_mean_reaches_back() {
+        let mut mean = Mean::default();
+        // Nothing passed for 300 s, while the rate was 10 Mb/s; then 1 Mb/s for 60 s.
+        mean.add(Time::from_secs(300), 10e6);
+        for ms in 300_001..=360_000 {
+            mean.add(Time::from_millis(ms), 1e6);
+        }
+        // The second that has just begun is one of the 67, so six are left of the gap.
+        let expected = (6.0 * 10e6 + 60.0 * 1e6) / 66.0;
+        assert!((mean.get().expect("a mean") / expected - 1.0).abs() < 1e-9, "{:?}", mean.get());
+        mean.add(Time::from_secs(600), 2e6);
         assert!((mean.get().expect("a mean") / 2e6 - 1.0).abs() < 1e-9);
     }
 }

@@ -15,6 +15,9 @@ use crate::delays::Delays;
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{CONTROL, DATA, NO_SACK, Packet, REQUEST};
+#[cfg(feature = "full")]
+use crate::scenario::Application;
+use crate::scenario::FlowGroup;
 use flowstamp_laws::Stamp;
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::{Bytes, Rate, Time};
@@ -52,12 +55,17 @@ pub(super) struct App {
     pub(super) viewer: Option<Box<Viewer>>,
 }
 
-/// Memory of a flow's application, bytes.
-pub const APP_BYTES: usize = size_of::<App>() + VIEWER_BYTES;
-#[cfg(feature = "full")]
-const VIEWER_BYTES: usize = size_of::<Viewer>();
-#[cfg(not(feature = "full"))]
-const VIEWER_BYTES: usize = 0;
+/// Memory of the application of each flow of a group, bytes.
+#[must_use]
+pub fn app_bytes(group: &FlowGroup) -> usize {
+    match &group.application {
+        #[cfg(feature = "full")]
+        Some(Application::Video(params)) => {
+            size_of::<App>() + size_of::<Viewer>() + Viewer::heap_bytes(params)
+        }
+        _ => size_of::<App>(),
+    }
+}
 /// Memory of a message that is not finished, bytes.
 pub const MESSAGE_BYTES: usize = size_of::<Message>();
 /// Memory of a datagram that is due, bytes.

@@ -5,11 +5,13 @@
 //!
 //! If a link gives throughput advice, the server sends a SCONE packet with its first response, and then with a response
 //! each 20 to 30 s, as draft-ietf-scone-protocol recommends. The client applies the lowest advice of the last 67 s. It
-//! takes off the share of headers, because bitrates count media.
+//! takes off the share of headers, because bitrates count media. `flowstamp quic serve` sends eight SCONE packets at the
+//! start, one with each of its first full datagrams. Here it is one: if it is lost, the next one is due after 20 to 30 s.
 
 use super::{Flow, Hosts, balance};
 use crate::fabric::Fabric;
 use crate::packet::{ADVICE, CONTROL, DATA, NO_SACK, Packet};
+use crate::results::VideoCounts;
 use flowstamp_laws::Stamp;
 use flowstamp_laws::registry::Header;
 use flowstamp_laws::units::{Rate, Time};
@@ -35,6 +37,20 @@ pub(super) struct Viewer {
     advice: VecDeque<(Time, Rate)>,
     /// When the server sends the next SCONE packet.
     next_scone: Time,
+}
+
+impl Viewer {
+    /// Memory of a viewer's parameters, of its client, and of its statistics, which the heap holds, bytes.
+    pub fn heap_bytes(params: &Params) -> usize {
+        let copies = 3 * (size_of::<Params>() + params.ladder.len() * size_of::<Rate>());
+        // Advice comes every 20 s at most, and counts for 67 s.
+        let advice = 8 * size_of::<(Time, Rate)>();
+        copies
+            + 8 * params.samples as usize
+            + advice
+            + 2 * size_of::<(u32, Watched)>()
+            + size_of::<VideoCounts>()
+    }
 }
 
 /// Statistics of a viewer.

@@ -31,7 +31,7 @@ use crate::capture::{User, wanted};
 use crate::delays::STEP;
 use crate::events::EventQueue;
 use crate::flow_list::Listed;
-use crate::host::{APP_BYTES, Flow, Group, JITTER_BYTES, Outcome, Pick, Record};
+use crate::host::{Flow, Group, JITTER_BYTES, Outcome, Pick, Record, app_bytes};
 use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
 use crate::plan::{Choice, FlowPlan, FlowRoutes, GroupPlan, LinkPlan, Needs};
@@ -68,6 +68,8 @@ const SAMPLE: f64 = ROW_OF_SERIES + 28.0 + 24.0;
 const ROW_OF_SERIES: f64 = 24.0;
 /// Maximum number of variables that the laws of a link report.
 const VARIABLES: f64 = 32.0;
+/// A flow's buckets at a policer, in a tree whose nodes are half full at least, bytes.
+const BUCKETS: f64 = 224.0;
 /// Heap memory of a link's laws, bytes: tables of flows, histories.
 const LAWS: f64 = 2_048.0;
 
@@ -99,6 +101,8 @@ struct Load {
     data: f64,
     /// Acks per second that the data cause.
     acks_per_s: f64,
+    /// Flows in the whole run.
+    flows: f64,
 }
 
 /// Numbers of flows.
@@ -206,7 +210,7 @@ impl Builder<'_> {
                 };
                 flows += count.all;
                 let acks_per_s = self.slowest(&span.there) / self.scenario.packet.as_f64();
-                loads.push(Load { way: span.there, back: span.acks, data, acks_per_s });
+                loads.push(Load { way: span.there, back: span.acks, data, acks_per_s, flows: count.all });
             }
             let key = |k: &str| format!("flows.{}.{k}", group.name);
             let many = match () {
@@ -437,6 +441,7 @@ impl Builder<'_> {
                 on[*link as usize].2 += load.acks_per_s;
             }
         }
+        let flows: f64 = loads.iter().map(|load| load.flows).sum();
         let (mut links, mut waits) = (0.0, 0.0);
         let mut longest = (0.0, 0);
         // On a link with classes by label, each class has a buffer and laws of its own.
@@ -465,7 +470,8 @@ impl Builder<'_> {
                 + of::<Port>()
                 + of::<Plain>()
                 + of::<LinkSummary>()
-                + buffers * LAWS;
+                + buffers * LAWS
+                + if plan.queue.has_buckets_of_flows() { BUCKETS * flows } else { 0.0 };
             links += 8.0 * plan.name.len() as f64 + bins + CURVE + 64.0;
             budget.kept += CURVE;
         }
@@ -563,7 +569,7 @@ fn per_live(laws: &[SenderSpec], group: &FlowGroup) -> f64 {
     let heaps = (largest + transport::HEAP_BYTES) as f64;
     let jitter = group.law.traits().datagrams || group.transport.send_jitter > Time::ZERO;
     let jitter = if jitter { JITTER_BYTES as f64 } else { 0.0 };
-    let application = if group.produces() { APP_BYTES as f64 } else { 0.0 };
+    let application = if group.produces() { app_bytes(group) as f64 } else { 0.0 };
     of::<Flow>()
         + heaps
         + jitter

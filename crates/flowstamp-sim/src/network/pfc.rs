@@ -143,7 +143,7 @@ impl Builder<'_> {
                         !matches!(plan.capacity, Capacity::Constant(_)),
                         "varies, or stops in an outage",
                     ),
-                    ("scone", plan.scone.is_some(), "writes to packets at the end of the link, or pauses"),
+                    ("scone", plan.scone.is_some(), "writes to packets one by one at the end of the link"),
                     ("impairments", plan.is_impaired(), "(or an outage) would lose packets, or pauses"),
                     ("delay", plan.varying_delay.is_some(), "varies"),
                 ];
