@@ -66,6 +66,11 @@ def scenario_of(lab: str | Path) -> dict[str, Any]:
     return tomllib.loads(_call(["scenario", str(lab)]))
 
 
+def check(lab: str | Path) -> None:
+    """Raises `ScenarioError` if the lab is invalid. The simulator need not be able to run it."""
+    _call(["scenario", "--check", str(lab)])
+
+
 def _call(arguments: Sequence[str]) -> str:
     program = linux.required("lab")
     try:

@@ -131,7 +131,7 @@ def _variant_file(tree: Tree, protocol: str, file: Path, folder: Path) -> Path:
     one = folder / f"{protocol}.toml"
     one.write_text(lab.toml_of(variant(tree, protocol, file.parent)), encoding="utf-8")
     try:
-        lab.scenario_of(one)
+        lab.check(one)
     except ScenarioError as error:
         said = re.sub(r": line \d+", "", str(error).replace(str(one), f"{file} with {protocol}"))
         raise ScenarioError(said) from None
@@ -153,7 +153,7 @@ def run(
     The runs' folders are PROTOCOL/1, ... in `out`. Each further trial adds 1 to the seed, whose default is the file's.
     """
     check(protocols)
-    lab.scenario_of(file)  # raises an error if the file itself is invalid
+    lab.check(file)  # raises an error if the file itself is invalid
     tree = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     first = seed if seed is not None else tree.get("seed", 1)
     rows: dict[str, list[Tree]] = {name: [] for name in protocols}

@@ -49,6 +49,9 @@ pub enum Command {
     Scenario {
         /// The lab's file.
         lab: PathBuf,
+        /// Only check the file, which may be of a lab that the simulator cannot run.
+        #[arg(long)]
+        check: bool,
     },
     /// Remove the remains of a killed lab.
     Clean {
@@ -88,9 +91,11 @@ const GRACE: Duration = Duration::from_secs(10);
 pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(run) => run_lab(run),
-        Command::Scenario { lab } => {
-            let scenario = Lab::read(lab)?.scenario().map_err(Refusal)?;
-            print!("{}", toml::to_string(&scenario)?);
+        Command::Scenario { lab, check } => {
+            let lab = Lab::read(lab)?;
+            if !check {
+                print!("{}", toml::to_string(&lab.scenario().map_err(Refusal)?)?);
+            }
             Ok(ExitCode::SUCCESS)
         }
         Command::Clean { id } => {
