@@ -352,7 +352,7 @@ def test_a_lab_under_the_kernels_protocols_runs(tmp_path: Path, capsys: pytest.C
 @pytest.mark.skipif(linux.program() is None, reason=linux.missing())
 def test_compare_takes_labs_that_the_simulator_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab, "run", lambda *_, **__: pytest.fail("a protocol was not refused"))
-    with pytest.raises(UsageError, match='app = "video" of flows.follows is QUIC; use "quic-cubic"'):
+    with pytest.raises(UsageError, match=r'app = "video" of flows.follows is QUIC; use "quic-cubic"'):
         trials.run(LABS / "scone.toml", ["cubic"], tmp_path, trials=1)
     with pytest.raises(ScenarioError, match=r"scone.toml with quic-xcp: .*QUIC does not carry xcp"):
         trials.run(LABS / "scone.toml", ["quic-cubic", "quic-xcp"], tmp_path, trials=1)
