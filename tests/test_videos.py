@@ -52,6 +52,7 @@ def test_measures_of_figures_are_those_of_the_summary() -> None:
     finished = Finished.of(result._source, flow_series=False, packet_bytes=1000, scenario=result.manifest["scenario"])
     runs = RunSet("advised", [finished], ("bottleneck",), "tv")
     seen = result.groups["tv"]["video"]["after_warmup"]
+    assert seen["bitrate_bps"] is not None
     watched_h = (seen["played_s"] + seen["stalled_s"]) / 3600
     assert runs.measure("switches_per_hour").tolist() == pytest.approx([seen["switches"] / watched_h])
     assert runs.measure("video_mbps").tolist() == pytest.approx([seen["bitrate_bps"] / 1e6])

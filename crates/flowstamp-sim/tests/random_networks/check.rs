@@ -232,11 +232,12 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         // Each transmission takes whole picoseconds; what a trace has carried is known to the opportunities of one instant, of which
         // `bursty.down` has four: a packet that ends there may have had any part of them.
         let span_s = s.duration_s - s.warmup_s;
-        let part = if traced { 4.0 * 1500.0 * 8.0 / (link.rate_bps * span_s) } else { 0.0 };
+        let opportunities = if traced { 4.0 * 1500.0 } else { 0.0 };
         // A frame counts when it has arrived, and one may be under way in a cell when statistics begin.
         let under_way =
             if is_of_cell(scenario, name) && s.warmup_s > 0.0 { scenario.packet.as_f64() } else { 0.0 };
-        let part = part + 8.0 * under_way / (link.rate_bps * span_s);
+        let more = opportunities + under_way;
+        let part = if more > 0.0 { 8.0 * more / (link.rate_bps * span_s) } else { 0.0 };
         let most = 1.0 + 1e-6 + (link.arrivals + 2) as f64 * 1e-12 / span_s + part;
         let most = most * over(scenario, name);
         let carries = (-1e-9..=most).contains(&link.utilization);
