@@ -71,6 +71,9 @@ crate::params! {
     }
 }
 
+/// Weights by demands exist. Without `full` they do not, and the compiler leaves out their code.
+const OF_DEMANDS: bool = cfg!(feature = "full");
+
 /// Default of the shortest time between two updates. Ours: a few round trips, to count flows in.
 const MIN_INTERVAL: Time = Time::from_millis(200);
 
@@ -91,6 +94,9 @@ impl Params {
         within("mtu", self.mtu.as_f64(), 64.0, 65_535.0)?;
         let usual = Self::default();
         let demands = self.weights == Weights::Demands;
+        if demands && !OF_DEMANDS {
+            return Err(("weights", "is \"demands\", which this build lacks; use \"flows\"".to_owned()));
+        }
         for (key, same) in [
             ("theta", self.theta == usual.theta),
             ("max_interval", self.max_interval == usual.max_interval),

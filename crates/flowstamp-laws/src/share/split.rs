@@ -39,6 +39,7 @@
 //! 6. With windows, nothing on the time before packets carry an RTT / the period is the default of `min_interval` /
 //!    the mean RTT is unknown.
 
+use super::OF_DEMANDS;
 use super::demands::{self, Demands};
 use super::windows::Windows;
 use super::zombies::Zombies;
@@ -104,7 +105,7 @@ impl Split {
             capacity: capacity.bytes_per_sec(),
             classes: [class.clone(), class],
             windows: (params.weights == Weights::Windows).then(Windows::default),
-            demands: (params.weights == Weights::Demands).then(Demands::default),
+            demands: (OF_DEMANDS && params.weights == Weights::Demands).then(Demands::default),
             room: Room::Leftover,
             own_flows: None,
             weight: 0.5,
@@ -142,7 +143,7 @@ impl Split {
         if let Some(windows) = self.windows.as_mut().filter(|_| class == OTHER) {
             windows.on_arrival(size);
         }
-        if let Some(demands) = &mut self.demands {
+        if OF_DEMANDS && let Some(demands) = &mut self.demands {
             demands.on_arrival(class, flow, size);
         }
         let class = &mut self.classes[class];
@@ -181,7 +182,7 @@ impl Split {
             class.flows = class.zombies.estimate(); // C.1
             class.bytes = 0.0;
         }
-        if let Some(demands) = &mut self.demands {
+        if OF_DEMANDS && let Some(demands) = &mut self.demands {
             let [own, other] = demands.allocate(seconds, self.capacity);
             if own > 0.0 && other > 0.0 {
                 let weight = own / (own + other);
