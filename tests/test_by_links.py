@@ -88,7 +88,7 @@ def test_only_links_run_elsewhere(flowstamp: Command, tmp_path: Path) -> None:
     scenario.write_text(tree(tmp_path).to_toml())
     done = flowstamp("run", scenario, "--executor", "processes")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--executor processes: only links run elsewhere; give --by-links" in done.stderr
+    assert "--executor processes works only with --by-links; add --by-links" in done.stderr
 
 
 @pytest.mark.parametrize("executor", ["threads", "processes"])

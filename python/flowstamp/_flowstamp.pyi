@@ -163,10 +163,13 @@ class Links:
     @property
     def duration_s(self) -> float:
         """Simulated seconds."""
+    @property
+    def passes(self) -> int:
+        """Number of times that each link runs."""
     def works(self) -> list[tuple[int, int]]:
-        """Returns the links that carry data, those with most work first, each with its work."""
+        """Returns the links that carry data with their work in packets, most work first."""
     def needs(self, jobs: int, *, results: bool, memory: int | None = None) -> int:
-        """Returns the bytes that a process may need with `jobs` links at a time, and the results. ScenarioError above `memory`."""
+        """Returns the bytes of memory that a process may need to run `jobs` links at a time. ScenarioError above `memory`."""
     def part(self, links: Sequence[int], before: bytes | None = None, *, progress: Progress | None = None) -> bytes:
         """Runs links and returns their results."""
     def take(self, part: bytes) -> int:

@@ -19,7 +19,6 @@ from flowstamp.errors import translated
 if TYPE_CHECKING:
     from flowstamp.scenario import Progress
 
-PASSES = 2
 JOBS_PER_PROCESS = 4
 """Jobs of each pass for one process, so that none has long to wait for the others at the end."""
 JOBS_OF_CLUSTER = 128
@@ -94,11 +93,11 @@ def run(
         if here and limit is not None:
             processes = min(processes, 1 + (limit - with_results) // each)
         works = links.works()
-        duration_s = links.duration_s
-    all_work, done, events = PASSES * sum(work for _, work in works), 0, 0
+        duration_s, passes = links.duration_s, links.passes
+    all_work, done, events = passes * sum(work for _, work in works), 0, 0
     jobs = min(len(works), JOBS_PER_PROCESS * processes if here else JOBS_OF_CLUSTER)
     shares = [works[first::jobs] for first in range(jobs)]
-    for number in range(PASSES if works else 0):
+    for number in range(passes if works else 0):
         if number:
             links.next_pass()
         parts = [Part(job, seed, names, links.before(names), each) for names in map(_names, shares)]

@@ -29,7 +29,7 @@
 
 use crate::units::{Bytes, Rate, Time};
 
-/// Size of a pause frame, which is the least of an Ethernet frame (IEEE 802.3, clause 31; 802.1Qbb), bytes.
+/// Size of a pause frame, the smallest Ethernet frame (IEEE 802.3, clause 31; 802.1Qbb), bytes.
 pub const PAUSE_FRAME: u16 = 64;
 
 /// The far end of a link with flow control: its count of waiting bytes, and its decisions.
@@ -37,14 +37,14 @@ pub const PAUSE_FRAME: u16 = 64;
 pub struct Ingress {
     xoff: u64,
     xon: u64,
-    /// `xoff` and headroom.
+    /// Room for waiting bytes: `xoff` plus headroom.
     room: u64,
     held: u64,
     pausing: bool,
 }
 
 impl Ingress {
-    /// Creates the state of a link of which nothing waits. All arguments are bytes, and `xon` is at most `xoff`.
+    /// Creates the state of a link from which no packet waits. All arguments are bytes, and `xon` is at most `xoff`.
     #[must_use]
     pub fn new(xoff: u64, xon: u64, headroom: u64) -> Self {
         debug_assert!(xon <= xoff, "a resume comes below the pause");
@@ -100,8 +100,8 @@ impl Ingress {
     }
 }
 
-/// The most that can arrive above `xoff`, bytes: for a link of this rate and delay, the link that carries pauses back, and
-/// packets of at most `mtu` bytes both ways.
+/// Computes the headroom in bytes: the most that can arrive above `xoff`. `back_rate` and `back_delay` are those of the link
+/// that carries pauses. Packets have at most `mtu` bytes both ways.
 #[must_use]
 pub fn headroom(rate: Rate, back_rate: Rate, delay: Time, back_delay: Time, mtu: u64) -> u64 {
     let frames = mtu.max(u64::from(PAUSE_FRAME)) + u64::from(PAUSE_FRAME);

@@ -59,7 +59,7 @@ pub enum Advice {
     /// It requests no bitrate above the advised rate, except the lowest one.
     #[default]
     Follow,
-    /// It does as if there were none.
+    /// The client behaves as if there were no advice.
     Ignore,
 }
 
@@ -78,15 +78,15 @@ pub struct Params {
     pub startup: Time,
     /// The rule that chooses the bitrate of the next segment.
     pub choice: Choice,
-    /// The client's use of the network's advice.
+    /// Whether the client follows or ignores the network's advice.
     pub advice: Advice,
-    /// `buffer`: below this much media, the lowest bitrate.
+    /// For `choice = "buffer"`: the client takes the lowest bitrate if it has less media than this.
     pub reservoir: Time,
-    /// `buffer`: from this much media above the reservoir, the highest bitrate.
+    /// For `choice = "buffer"`: the client takes the highest bitrate if it has this much media above the reservoir.
     pub cushion: Time,
-    /// `rate`: the share of the measured throughput that is used, 0.1 to 1.
+    /// For `choice = "rate"`: share of the measured throughput that the client uses, 0.1 to 1.
     pub safety: Ratio,
-    /// `rate`: the number of segments that are averaged, 1 to 100.
+    /// For `choice = "rate"`: number of segments whose throughput the client averages, 1 to 100.
     pub samples: u32,
     /// Duration of the whole video, a whole number of segments. Default: no end.
     pub length: Option<Time>,
@@ -187,9 +187,9 @@ pub enum Action {
     Fetch(Segment),
     /// Call [`Client::poll`] again at this time.
     Wait(Time),
-    /// Nothing, until the requested segment arrives.
+    /// Wait until the requested segment arrives.
     Await,
-    /// Nothing more: the last segment has arrived.
+    /// Stop: the last segment has arrived.
     Done,
 }
 
@@ -209,7 +209,7 @@ pub struct Segment {
 /// Playback and requests so far. The four times sum to the time since the client began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Viewed {
-    /// Time from the client's begin to the first picture, so far.
+    /// Time from the client's start to the first picture, so far.
     pub startup: Time,
     /// Media played.
     pub played: Time,

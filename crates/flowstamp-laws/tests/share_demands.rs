@@ -39,8 +39,6 @@ fn allocations_are_those_of_the_equations() {
     assert!((own + other - 10e6).abs() < 1.0 && (other - 3.2e6).abs() < 0.01e6, "{own} {other}");
 }
 
-/// Three long flows in each class, and many short flows in the other. The long flows take what their class leaves them. All
-/// six get the same rate at any load of the short flows. By the number of flows, the long flows of the other class get more.
 /// The keys of the weights by flows are refused by name.
 #[test]
 fn keys_of_other_weights_are_refused() {
@@ -52,6 +50,8 @@ fn keys_of_other_weights_are_refused() {
     assert_eq!(other.check().map_err(|refused| refused.0), Err("max_interval"));
 }
 
+/// Three long flows in each class, and many short flows in the other. The long flows take what their class leaves them. All
+/// six get the same rate at any load of the short flows. By the number of flows, the long flows of the other class get more.
 #[test]
 fn long_flows_of_both_classes_become_equal() {
     let ratio = |weights: Weights, load: f64| {

@@ -5,14 +5,14 @@ use crate::run::Run;
 use crate::scenario_error;
 use crate::source::Source;
 use crate::wait::{Board, interruptible, watched};
-use flowstamp_sim::{ByLinks, Found};
+use flowstamp_sim::{ByLinks, Found, PASSES};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The links of a scenario. The process that has one to `end` gives numbers of links and the answer of `before` to others,
-/// whose `part` runs them, and takes their bytes.
+/// The links of a scenario. The main process hands out numbers of links and what `before` returns. Other processes call
+/// `part` and send back bytes. The main process passes these to `take`, and calls `end` last.
 #[pyclass(frozen, module = "flowstamp._flowstamp")]
 pub struct Links {
     links: Mutex<Option<Arc<ByLinks>>>,
@@ -56,7 +56,7 @@ impl Links {
         Ok(Self { links: Mutex::new(Some(Arc::new(links))), found: Mutex::new(None) })
     }
 
-    /// Numbers of the links that carry data, those with most work first, each with its work.
+    /// Returns the links that carry data with their work in packets, most work first.
     fn works(&self) -> PyResult<Vec<(u32, u64)>> {
         Ok(self.get()?.works())
     }
@@ -66,7 +66,15 @@ impl Links {
         Ok(self.get()?.duration().as_secs_f64())
     }
 
-    /// Bytes of memory that a process may need which runs `jobs` links at a time, and has the results.
+    /// Number of times that each link runs.
+    #[getter]
+    #[expect(clippy::unused_self, reason = "PyO3 has no properties of classes")]
+    fn passes(&self) -> u64 {
+        PASSES
+    }
+
+    /// Returns the memory in bytes that a process may need to run `jobs` links at a time, and to hold the results if it has
+    /// them.
     #[pyo3(signature = (jobs, *, results, memory=None))]
     fn needs(&self, jobs: usize, results: bool, memory: Option<u64>) -> PyResult<u64> {
         self.get()?.needs(jobs, results, memory).map_err(|e| scenario_error(&e))

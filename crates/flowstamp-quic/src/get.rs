@@ -42,7 +42,7 @@ pub struct Wish {
 pub struct Watch {
     /// Ends request, answer and body after this time, complete or not.
     pub lasts: Option<Duration>,
-    /// Notes the bytes received so often.
+    /// Interval at which the bytes received are noted.
     pub every: Option<Duration>,
 }
 
@@ -60,9 +60,9 @@ pub struct Arrived {
 pub struct Body {
     /// HTTP's status; 0 if time ended before the answer.
     pub status: u16,
-    /// Its bytes.
+    /// Bytes of the body.
     pub bytes: u64,
-    /// Whether it ended by itself.
+    /// Whether the body arrived completely.
     pub complete: bool,
     /// Seconds from the request to its end.
     pub seconds: f64,
@@ -79,7 +79,7 @@ pub struct Fetched {
     pub status: u16,
     /// Bytes of the body.
     pub bytes: u64,
-    /// Whether the body is complete. It is not if it was ended by time.
+    /// Whether the body is complete; false if the time ran out.
     pub complete: bool,
     /// Seconds from the request to the body's end.
     pub seconds: f64,
@@ -235,7 +235,7 @@ async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetc
     })
 }
 
-/// The same server's page of another path.
+/// Returns the address of another path on the same server.
 #[must_use]
 pub fn sibling(uri: &Uri, path: &str) -> Option<Uri> {
     let mut parts = uri.clone().into_parts();
@@ -270,7 +270,7 @@ async fn resolve(uri: &Uri) -> anyhow::Result<(SocketAddr, String)> {
     Ok((address, host.to_owned()))
 }
 
-/// Fetches a body until its end, or until the watch's.
+/// Fetches a body until it ends or the watch's time runs out.
 async fn body(
     requests: &mut Requests,
     request: Request<()>,
@@ -293,7 +293,7 @@ async fn body(
 }
 
 impl Body {
-    /// Fetches all of it. Dropping this before its end keeps the bytes that have arrived.
+    /// Fetches the whole body. Dropping this before its end keeps the bytes that have arrived.
     async fn fetch(
         &mut self,
         start: Instant,

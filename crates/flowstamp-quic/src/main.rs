@@ -109,7 +109,7 @@ struct Connect {
     /// Size of datagrams above UDP in bytes, 1200 to 1420
     #[arg(long, default_value_t = 1200, value_parser = mtu)]
     mtu: u16,
-    /// Longest time in seconds; of a video, beyond its length
+    /// Timeout in seconds; for a video, it counts beyond the video's length
     #[arg(long, default_value_t = 300.0)]
     timeout: f64,
     /// This host's UDP port. Default: a free one
@@ -136,7 +136,7 @@ struct Video {
     /// Rule for the next segment: rate, buffer, or advice. Default: rate
     #[arg(long, value_parser = choice::<Choice>)]
     choice: Option<Choice>,
-    /// With --scone: follow, or ignore. Default: follow
+    /// What the client does with the advice of --scone: follow or ignore. Default: follow
     #[arg(long, value_parser = choice::<Advice>)]
     advice: Option<Advice>,
     /// Other parameters of the client, as a JSON table with their names in scenarios, such as '{"max_buffer": "20s"}'
@@ -299,7 +299,7 @@ async fn run_path(options: Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The wish of a client's options.
+/// Builds a client's request from its options.
 fn wish(uri: http::Uri, connect: Connect, watch: Watch) -> anyhow::Result<Wish> {
     let Connect { law, fingerprint, insecure, scone, mtu, timeout, local_port: port } = connect;
     let law = match law {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "full", derive(Deserialize), serde(deny_unknown_fields))]
 #[serde(default)]
 pub struct Scone {
-    /// Rate that each flow is advised, packets as a whole: 100kbps to 199Gbps. The signal rounds it down to 100 kb/s
+    /// Rate advised to each flow, headers included: 100kbps to 199Gbps. The signal rounds it down to 100 kb/s
     /// times 10^(n/20). Default: the rate that the link's RCP router gives its flows, averaged over the 67 s of a
     /// monitoring period.
     pub rate: Option<Rate>,

@@ -88,7 +88,8 @@ pub struct Dumbbell {
     /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
     /// defaults. Needs a router law of XCP or RCP. Default: no tests.
     pub police: Option<Police>,
-    /// Advises videos of a throughput (SCONE). `{}` advises the rate of the RCP router, `{ rate = "3Mbps" }` a policy. Default: no advice.
+    /// Throughput advice for videos (SCONE): `{}` for the rate of the RCP router, `{ rate = "3Mbps" }` for a fixed rate.
+    /// Default: no advice.
     pub scone: Option<Scone>,
     /// Losses, marks, copies, delays and detours of packets after they have crossed the bottleneck, in both
     /// directions. Default: none.
@@ -326,8 +327,8 @@ pub struct Link {
     /// Tests flows, and isolates those that do not obey the router (Katabi 2002, section 7). `{}` takes all
     /// defaults. Needs a router law of XCP or RCP. Default: no tests.
     pub police: Option<Police>,
-    /// Advises videos of a throughput (SCONE). `{}` advises the rate of the RCP router, `{ rate = "3Mbps" }` a policy. It
-    /// excludes `pfc`. Default: no advice.
+    /// Throughput advice for videos (SCONE): `{}` for the rate of the RCP router, `{ rate = "3Mbps" }` for a fixed rate. It
+    /// cannot be combined with `pfc`. Default: no advice.
     pub scone: Option<Scone>,
     /// Losses, marks, copies, delays and detours of packets after they have crossed the link. Default: none.
     pub impairments: Option<Impairments>,

@@ -25,7 +25,6 @@ mod parts;
 mod tests;
 mod view;
 
-#[cfg(feature = "full")]
 #[cfg(feature = "parallel")]
 pub use parts::{Balance, Divided};
 pub use view::{LinkView, SenderView};

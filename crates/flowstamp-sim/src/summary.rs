@@ -158,8 +158,6 @@ pub fn results(mut run: Finished) -> Results {
 #[cfg(feature = "full")]
 pub fn of_link(mut run: Finished) -> (LinkSummary, DelayCurve, Vec<crate::results::FlowRow>) {
     let (mut links, mut curves) = links::summaries(&run);
-    #[cfg(feature = "full")]
-    run.hosts.write_watched(run.net.now);
     run.hosts.end();
     let rows = flows::rows(&run);
     (links.swap_remove(0).1, curves.swap_remove(0), rows)

@@ -205,7 +205,7 @@ pub struct Policer {
     limit: Limit,
     /// The link's buckets, or those of a flow that has not sent yet.
     buckets: Buckets,
-    /// Those of each flow.
+    /// The buckets of each flow.
     flows: Option<Box<FlowBuckets>>,
     ecn: bool,
     /// Tokens after the last arrival, for probes.

@@ -59,7 +59,7 @@ pub struct Largest {
 }
 
 impl Largest {
-    /// Takes an arriving packet of `flow`.
+    /// Counts an arriving packet of `flow`.
     #[inline]
     pub fn on_arrival(&mut self, flow: u64, size: u32) {
         let size = f64::from(size);
@@ -122,7 +122,7 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// Takes an arriving packet.
+    /// Counts an arriving packet.
     #[inline]
     pub fn on_arrival(&mut self, class: usize, flow: u64, size: u32) {
         self.classes[class].on_arrival(flow, size);

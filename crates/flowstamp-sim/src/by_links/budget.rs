@@ -87,8 +87,8 @@ pub fn needs(links: &Links, jobs: usize, results: bool, memory: Option<u64>) -> 
         let left = GROWTH * of::<LinkSummary>() + of::<DelayCurve>() + CURVE;
         all = (routers * (engine + left) + access * of::<Plain>(), 2.0 * Delays::PER_HOP * crossing);
     }
-    let longest = links.longest_rtt();
-    let mut each: Vec<f64> = works.iter().map(|(link, work)| job(links, *link, *work, longest)).collect();
+    let most = Most::of(links);
+    let mut each: Vec<f64> = works.iter().map(|(link, work)| job(links, *link, *work, &most)).collect();
     each.sort_by(|a, b| b.total_cmp(a));
     let running: f64 = each.iter().take(jobs).sum();
     let parts = vec![
@@ -104,8 +104,32 @@ pub fn needs(links: &Links, jobs: usize, results: bool, memory: Option<u64>) -> 
     }
 }
 
-/// Memory of the run of one link, which `packets` cross. No RTT is longer than `longest`.
-fn job(links: &Links, link: u32, packets: u64, longest: Time) -> f64 {
+/// Largest values over all links and flows.
+struct Most {
+    rtt: Time,
+    /// First window, packets.
+    window: f64,
+    /// Buffer, packets.
+    buffer: f64,
+}
+
+impl Most {
+    fn of(links: &Links) -> Self {
+        let scenario = &links.loaded.scenario;
+        let buffer = |plan: &LinkPlan| match plan.limit {
+            Limit::Bytes(bytes) => bytes as f64 / scenario.ack.as_f64().min(scenario.packet.as_f64()),
+            Limit::Packets(packets) => f64::from(packets),
+        };
+        Self {
+            rtt: links.longest_rtt(),
+            window: scenario.flows.iter().map(|group| group.transport.initial_window).fold(0.0, f64::max),
+            buffer: links.network.links.iter().map(buffer).fold(0.0, f64::max),
+        }
+    }
+}
+
+/// Memory of the run of one link, which `packets` cross.
+fn job(links: &Links, link: u32, packets: u64, most: &Most) -> f64 {
     let flows = links.crossing(link).len() as f64;
     let rows = GROWTH * (of::<FlowRow>() + of::<CrossingFlow>() + of::<FlowPlan>()) + of::<Record>();
     // A flow has at most two links upstream, and two for the rest of its path and for acks.
@@ -114,14 +138,9 @@ fn job(links: &Links, link: u32, packets: u64, longest: Time) -> f64 {
         + 2.0 * flows * (GROWTH * of::<Access>() + of::<Plain>() + 128.0);
     let packet = 2.0 * GROWTH * (of::<InFlight>() + of::<Time>()) + transport::SET_BYTES_PER_PACKET as f64;
     let scenario = &links.loaded.scenario;
-    let windows = scenario.flows.iter().map(|group| group.transport.initial_window).fold(0.0, f64::max);
-    let buffer = |plan: &LinkPlan| match plan.limit {
-        Limit::Bytes(bytes) => bytes as f64 / scenario.ack.as_f64().min(scenario.packet.as_f64()),
-        Limit::Packets(packets) => f64::from(packets),
-    };
-    let buffers = (1.0 + upstream) * links.network.links.iter().map(buffer).fold(0.0, f64::max);
+    let buffers = (1.0 + upstream) * most.buffer;
     let trip = links.network.links[link as usize].capacity.mean(Time::ZERO, scenario.duration);
-    let trip = trip.bytes_per_sec() * longest.as_secs_f64() / scenario.packet.as_f64();
-    let most = 2.0 * (flows * (windows + 4.0) + buffers + trip);
-    flows * (rows + ENDS) + paths + most.min(packets as f64) * packet
+    let trip = trip.bytes_per_sec() * most.rtt.as_secs_f64() / scenario.packet.as_f64();
+    let held = 2.0 * (flows * (most.window + 4.0) + buffers + trip);
+    flows * (rows + ENDS) + paths + held.min(packets as f64) * packet
 }

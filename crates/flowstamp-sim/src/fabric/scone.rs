@@ -12,6 +12,7 @@
 //!    simulator's data packets have one size.
 //! 2. The mean is of R(t) as it is when packets pass / a router samples it at fixed times / a link without packets has
 //!    nobody to advise.
+//! 3. Linux's router has a floor for this mean (`--scone-least`) / there is none / SCONE's lowest signal is the floor.
 
 use super::Fabric;
 use crate::packet::Packet;
@@ -117,6 +118,9 @@ impl Fabric {
                         });
                     }
                     advisor.mean.add(self.now, rate_bps);
+                }
+                if !asked {
+                    return;
                 }
                 // Below 100 kb/s there is no signal, and the lowest one is the best advice.
                 advisor.mean.get().map(|bps| Signal::at_most(bps as u64).unwrap_or(Signal::MIN))

@@ -137,7 +137,7 @@ impl Impaired {
     #[must_use]
     pub fn new(plan: &LinkPlan, seed: u64) -> Option<Self> {
         let nothing = Impairments::default();
-        let what = plan.impairments.as_ref().or_else(|| (plan.acts_at_its_end()).then_some(&nothing))?;
+        let what = plan.impairments.as_ref().or_else(|| plan.acts_at_its_end().then_some(&nothing))?;
         let stream = |of: &str| Stream::new(seed, &format!("{of}/{}", plan.name));
         let bursts = |what| Bursts { what, random: stream("burst loss"), bad: false };
         let delays = || OwnDelays::new(plan.delay, plan.varying_delay.clone(), what.jitter, stream("jitter"));

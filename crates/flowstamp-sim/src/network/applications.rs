@@ -128,7 +128,7 @@ impl Builder<'_> {
         if matches!(application.kind(), "requests" | "video") && datagrams {
             let kind = application.kind();
             let message = format!(
-                "is \"{kind}\", whose responses must come as a whole; \"{name}\" repairs no loss, take a law with a window"
+                "is \"{kind}\", which needs every byte of a response, but \"{name}\" repairs no loss; use a law with a window"
             );
             return error(key("application.kind"), message);
         }
