@@ -31,7 +31,7 @@ class Dumbbell(TypedDict, total=False):
     reverse_rate: Annotated[LinkRate | None, 'Capacity from right to left. Default: as `rate`.']
     router: Annotated[Spec | None, "The bottleneck's router law."]
     rtt: Annotated[Required[str], 'Round-trip propagation time of flows without an `rtt` of their own. It covers all six links.']
-    scone: Annotated[Mapping[str, Any] | None, 'Advises videos of a throughput (SCONE). `{}` advises the rate of the RCP router, `{ rate = "3Mbps" }` a policy. Default: no advice.']
+    scone: Annotated[Mapping[str, Any] | None, 'Throughput advice for videos (SCONE): `{}` for the rate of the RCP router, `{ rate = "3Mbps" }` for a fixed rate. Default: no advice.']
     share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its own.']
 
 
@@ -123,7 +123,7 @@ class Link(TypedDict, total=False):
     queue: Annotated[Spec | None, "The link's queue."]
     rate: Annotated[Required[LinkRate], 'Capacity of the link.']
     router: Annotated[Spec | None, "The link's router law."]
-    scone: Annotated[Mapping[str, Any] | None, 'Advises videos of a throughput (SCONE). `{}` advises the rate of the RCP router, `{ rate = "3Mbps" }` a policy. It excludes `pfc`. Default: no advice.']
+    scone: Annotated[Mapping[str, Any] | None, 'Throughput advice for videos (SCONE): `{}` for the rate of the RCP router, `{ rate = "3Mbps" }` for a fixed rate. It cannot be combined with `pfc`. Default: no advice.']
     share: Annotated[Spec | None, 'How the router law shares the link with traffic of other protocols. Default: it treats all traffic as its own.']
     weight: Annotated[float | None, 'Cost of taking the link. If one link has a weight, all need one, and packets take the path whose weights have the least sum. Default: packets take the path of least delay.']
 

@@ -62,8 +62,8 @@ def run(
     {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...}.
     The last line is {"summary": ...}.
 
-    --by-links runs each link alone, with the flows that cross it, and combines the delays of each flow. The links
-    share the threads, or with --executor the processes or a cluster.
+    --by-links runs each link alone, with the flows that cross it, and combines the delays of each flow. Links
+    run on threads, or with --executor in processes or on a cluster.
 
     --threads N runs parts of the network side by side, with the same results to the bit. Every thread has a copy of the
     network in memory. Flows that arrive during the run, collectives, cells and captures need one thread.
@@ -121,7 +121,7 @@ def _check_shown(as_json: bool, live: bool, json_stream: bool) -> None:
 
 def _check_parts(by_links: bool, threads: int | None, executor: str, watched: bool) -> None:
     if executor != "threads" and not by_links:
-        raise UsageError(f"--executor {executor}: only links run elsewhere; give --by-links, too, or leave it out")
+        raise UsageError(f"--executor {executor} works only with --by-links; add --by-links, or leave --executor out")
     if by_links and watched:
         raise UsageError("--by-links has no queues or rates over time; leave out --live, --json-stream and --trace")
     if threads is not None and watched:
