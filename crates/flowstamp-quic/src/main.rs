@@ -136,7 +136,7 @@ struct Video {
     /// Rule for the next segment: rate, buffer, or advice. Default: rate
     #[arg(long, value_parser = choice::<Choice>)]
     choice: Option<Choice>,
-    /// What the client does with the advice of --scone: follow or ignore. Default: follow
+    /// The use of the advice of --scone: follow or ignore. Default: follow
     #[arg(long, value_parser = choice::<Advice>)]
     advice: Option<Advice>,
     /// Other parameters of the client, as a JSON table with their names in scenarios, such as '{"max_buffer": "20s"}'
