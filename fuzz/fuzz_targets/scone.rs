@@ -1,4 +1,5 @@
-//! QUIC-shaped bytes as a router meets them: lowering changes the signal and the checksum of a SCONE datagram and nothing else, once.
+//! QUIC-shaped bytes as a router meets them: lowering changes the signal and the checksum of a SCONE datagram and nothing else, once. A
+//! peer's transport parameters may be any bytes too.
 
 #![no_main]
 
@@ -9,6 +10,7 @@ use libfuzzer_sys::fuzz_target;
 const UDP_LEN: usize = 8;
 
 fuzz_target!(|bytes: &[u8]| {
+    let _ = scone::parameter::is_supported(bytes);
     let Some((&[mode, advice], datagram)) = bytes.split_first_chunk::<2>() else { return };
     let Some(advice) = Signal::from_bits(advice & 0x7f) else { return };
     let mut before = datagram.to_vec();

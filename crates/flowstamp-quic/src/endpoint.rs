@@ -1,10 +1,12 @@
 //! Endpoints: quinn with one flow per connection.
 
 use crate::controller::{Factory, Flow};
+use crate::handshake::{ClientTls, ServerTls, VERSION};
 use crate::ids::OwnIds;
 use crate::socket::LawSocket;
 use crate::tls::{self, Trust};
 use flowstamp_laws::registry::SenderSpec;
+use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{AckFrequencyConfig, TransportConfig, VarInt};
 use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, Incoming, ServerConfig, TokioRuntime};
 use std::io;
@@ -40,12 +42,21 @@ pub fn transport(flow: &Arc<Flow>, mtu: u16) -> TransportConfig {
     config
 }
 
+/// quinn's settings for an endpoint: QUIC version 1 alone.
+#[must_use]
+pub fn endpoint_config() -> EndpointConfig {
+    let mut config = EndpointConfig::default();
+    config.supported_versions(vec![VERSION]);
+    config
+}
+
 /// A server, whose connections start with one law.
-#[derive(Debug)]
 pub struct Server {
     endpoint: Endpoint,
     socket: Arc<LawSocket>,
-    tls: ServerConfig,
+    tls: Arc<rustls::ServerConfig>,
+    quinn: Arc<QuicServerConfig>,
+    config: ServerConfig,
     fingerprint: String,
     mtu: u16,
 }
@@ -58,16 +69,18 @@ impl Server {
     /// The address is in use, or the system lacks something.
     pub fn bind(address: SocketAddr, mtu: u16) -> anyhow::Result<Self> {
         let (tls, fingerprint) = tls::server()?;
-        let tls = ServerConfig::with_crypto(Arc::new(tls));
+        let tls = Arc::new(tls);
+        let quinn = Arc::new(QuicServerConfig::try_from(Arc::clone(&tls))?);
+        let config = ServerConfig::with_crypto(quinn.clone());
         let socket = LawSocket::new(UdpSocket::bind(address)?, OwnIds::default())?;
         let own = Arc::clone(&socket);
         let endpoint = Endpoint::new_with_abstract_socket(
-            EndpointConfig::default(),
-            Some(tls.clone()),
+            endpoint_config(),
+            Some(config.clone()),
             own,
             Arc::new(TokioRuntime),
         )?;
-        Ok(Self { endpoint, socket, tls, fingerprint, mtu })
+        Ok(Self { endpoint, socket, tls, quinn, config, fingerprint, mtu })
     }
 
     /// SHA-256 of the server's certificate.
@@ -109,7 +122,8 @@ impl Server {
             anyhow::bail!("{peer} has a connection; a Retry packet asks whether the address is its own");
         }
         let flow = Flow::new(law, self.mtu);
-        let mut config = self.tls.clone();
+        let mut config = self.config.clone();
+        config.crypto = ServerTls::new(&self.tls, &self.quinn, &flow);
         config.transport_config(Arc::new(transport(&flow, self.mtu))).migration(false);
         self.socket.add(peer, Arc::clone(&flow));
         let accepted = async { anyhow::Ok(incoming.accept_with(Arc::new(config))?.await?) }.await;
@@ -135,7 +149,7 @@ pub struct Options {
     pub mtu: u16,
     /// Which server is trusted.
     pub trust: Trust,
-    /// Indicates SCONE to the network.
+    /// Tells the server that SCONE packets are welcome, and indicates it to the network.
     pub scone: bool,
     /// The client's port; 0 for any.
     pub port: u16,
@@ -166,17 +180,17 @@ impl Client {
         let Options { mtu, trust, scone, port } = options;
         let any: SocketAddr = if server.is_ipv4() { ([0; 4], port).into() } else { ([0u16; 8], port).into() };
         let own = OwnIds::default();
-        let mut ids = EndpointConfig::default();
+        let mut ids = endpoint_config();
         let made = own.clone();
         ids.cid_generator(move || Box::new(made.clone()));
         let socket = LawSocket::new(UdpSocket::bind(any)?, own.clone())?;
         let flow = Flow::new(law, mtu);
         if scone {
-            flow.scone.indicate();
+            flow.scone.welcome();
         }
         socket.add(server, Arc::clone(&flow));
         let endpoint = Endpoint::new_with_abstract_socket(ids, None, socket, Arc::new(TokioRuntime))?;
-        let mut config = ClientConfig::new(Arc::new(tls::client(trust)?));
+        let mut config = ClientConfig::new(ClientTls::new(tls::client(trust)?, &flow));
         config.transport_config(Arc::new(transport(&flow, mtu)));
         let connection = endpoint.connect_with(config, server, name)?.await?;
         Ok(Self { connection, flow, endpoint })

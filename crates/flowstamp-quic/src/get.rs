@@ -1,7 +1,6 @@
 //! The HTTP/3 client.
 
 use crate::endpoint::{Client, Options};
-use crate::scone;
 use crate::serve::{ACCOUNT, Account, LAW};
 use crate::tls::Trust;
 use anyhow::{Context, anyhow, bail, ensure};
@@ -27,7 +26,7 @@ pub struct Wish {
     pub mtu: u16,
     /// Which server is trusted.
     pub trust: Trust,
-    /// Asks for SCONE packets, and indicates it to the network.
+    /// Tells the server that SCONE packets are welcome, and indicates it to the network.
     pub scone: bool,
     /// Longest time for everything.
     pub timeout: Duration,
@@ -155,9 +154,6 @@ impl Session {
         let mut request = Request::get(uri.clone());
         if let Some((_, text)) = &wish.law {
             request = request.header(LAW, text);
-        }
-        if wish.scone {
-            request = request.header(scone::HEADER, "1");
         }
         body(&mut self.requests, request.body(())?, wish.watch, out).await
     }

@@ -5,7 +5,7 @@
 //!     sender, records                what a law hears, from what quinn tells
 //!     controller                     quinn's congestion controller, of one connection
 //!     socket, alarm, stamps, scone   quinn's socket, with the law's pace and stamps, and advice
-//!     endpoint, tls, ids             quinn's endpoints
+//!     endpoint, handshake, tls, ids  quinn's endpoints, and SCONE's transport parameter
 //!     serve, get, video              HTTP/3: the commands
 //!     path                           a path in user space, for tests without root
 //! ```
@@ -16,6 +16,7 @@ pub mod alarm;
 pub mod controller;
 pub mod endpoint;
 pub mod get;
+pub mod handshake;
 pub mod ids;
 pub mod path;
 pub mod records;

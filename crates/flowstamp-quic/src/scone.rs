@@ -1,15 +1,16 @@
 //! SCONE of one connection (draft-ietf-scone-protocol): throughput advice from the network.
 //!
-//! The client's first datagrams end with an indication. The server then puts SCONE packets before some of its datagrams,
+//! A client that is willing to receive SCONE packets sends the transport parameter 0x219e ([`crate::handshake`]), and its first
+//! datagrams end with an indication. The server then puts SCONE packets before some of its datagrams,
 //! several at the start and one every 20 to 30 s. Network elements lower their signal, and the client's socket removes them
-//! and keeps the advice: the lowest of the last monitoring period, 67 s.
+//! and keeps the advice: the lowest of the last monitoring period, 67 s. Without the peer's parameter an end sends no SCONE
+//! packet. Without its own it takes no advice.
 //!
 //! Deviations (the draft says / we do / because):
-//! 1. The transport parameter 0x219e says that an endpoint is willing to receive SCONE packets / the request's header
-//!    `flowstamp-scone` says so / quinn writes its transport parameters itself, and its TLS session takes no others.
-//! 2. Advice counts if another packet of its datagram was processed / it counts if that packet has a connection ID that this
+//! 1. Advice counts if another packet of its datagram was processed / it counts if that packet has a connection ID that this
 //!    host has chosen / quinn does not say what it has processed. An attacker beside the path does not know the ID.
-//! 3. An endpoint may send SCONE packets for either direction / only the server does / the client hardly sends data.
+//! 2. An endpoint may send SCONE packets for either direction / only the server does, and it does not send the parameter / the client
+//!    hardly sends data.
 
 use crate::ids::OwnIds;
 use flowstamp_wire::scone::{INDICATION, PERIOD_S, Packet, Signal};
@@ -18,8 +19,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The request's header by which a client asks for SCONE packets.
-pub const HEADER: &str = "flowstamp-scone";
 /// SCONE packets at the start of a connection: the first packets of a flow matter most.
 const AT_START: u32 = 8;
 /// Shortest time between two SCONE packets after the start, and how much longer it may be: at least twice in a period.
@@ -31,9 +30,11 @@ const PERIOD: Duration = Duration::from_secs(PERIOD_S);
 /// State of a connection's SCONE, at either end.
 #[derive(Debug, Default)]
 pub struct Scone {
-    /// This client indicates support until the server answers.
+    /// This end has said that it is willing to receive SCONE packets.
+    willing: AtomicBool,
+    /// This client indicates that until the server answers.
     indicates: AtomicBool,
-    /// The peer has asked for SCONE packets.
+    /// The peer is willing to receive SCONE packets.
     wanted: AtomicBool,
     received: AtomicU64,
     state: Mutex<State>,
@@ -71,14 +72,28 @@ impl Scone {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Indicates support in this client's datagrams from now on.
-    pub fn indicate(&self) {
+    /// Makes this client willing to receive SCONE packets. Call it before the handshake, which tells the server. The client's
+    /// datagrams indicate it to the network.
+    pub fn welcome(&self) {
+        self.willing.store(true, Ordering::Relaxed);
         self.indicates.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that the peer has asked for SCONE packets.
+    /// Whether this end is willing to receive SCONE packets.
+    #[must_use]
+    pub fn is_willing(&self) -> bool {
+        self.willing.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the peer is willing to receive SCONE packets.
     pub fn want(&self) {
         self.wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the peer is willing to receive SCONE packets.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
     }
 
     /// SCONE packets sent.
@@ -110,7 +125,7 @@ impl Scone {
     #[must_use]
     pub fn announced(&self, now: Instant, datagram: &[u8], id_len: usize) -> Option<Vec<u8>> {
         let short = datagram.first().is_some_and(|first| first & 0x80 == 0);
-        if !short || !self.wanted.load(Ordering::Relaxed) {
+        if !short || !self.is_wanted() {
             return None;
         }
         if self.state().due.is_some_and(|due| due > now) {
@@ -137,7 +152,7 @@ impl Scone {
     }
 
     /// Reads the SCONE packet at the start of a datagram that arrived. Returns its length, zero if there is none. Its advice
-    /// counts if the packet behind it has one of this host's connection IDs.
+    /// counts if this end is willing to receive it, and the packet behind it has one of this host's connection IDs.
     pub fn strip(&self, now: Instant, datagram: &[u8], own: &OwnIds) -> usize {
         self.indicates.store(false, Ordering::Relaxed);
         let Ok(packet) = Packet::parse(datagram) else { return 0 };
@@ -146,7 +161,7 @@ impl Scone {
             return 0;
         }
         self.received.fetch_add(1, Ordering::Relaxed);
-        if packet.signal.is_advice() && own.are_of(packet.dcid, behind) {
+        if packet.signal.is_advice() && self.is_willing() && own.are_of(packet.dcid, behind) {
             self.state().advice.take(now, packet.signal);
         }
         packet.wire_len()
@@ -207,6 +222,7 @@ mod tests {
     #[test]
     fn the_lowest_advice_of_a_period_counts_and_expires() {
         let (scone, mut own) = (Scone::default(), OwnIds::default());
+        scone.welcome();
         let id = own.generate_cid();
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
@@ -223,6 +239,7 @@ mod tests {
     #[test]
     fn advice_needs_a_packet_of_this_connection_behind_it() {
         let (scone, mut own) = (Scone::default(), OwnIds::default());
+        scone.welcome();
         let id = own.generate_cid();
         let now = Instant::now();
         let mut forged = advised(signal(5), &id);
@@ -235,11 +252,23 @@ mod tests {
         assert_eq!(scone.advice(now), None);
     }
 
+    /// The packets of a server that sends them unasked are removed all the same, since quinn does not know their version.
+    #[test]
+    fn an_end_that_welcomes_no_advice_takes_none() {
+        let (scone, mut own) = (Scone::default(), OwnIds::default());
+        let (id, now) = (own.generate_cid(), Instant::now());
+        assert_eq!(scone.strip(now, &advised(signal(5), &id), &own), 15);
+        assert_eq!(scone.advice(now), None);
+        scone.welcome();
+        scone.strip(now, &advised(signal(5), &id), &own);
+        assert_eq!(scone.advice(now), Some(signal(5)));
+    }
+
     #[test]
     fn clients_indicate_until_the_server_answers() {
         let scone = Scone::default();
         assert_eq!(scone.indicated(&datagram()), None);
-        scone.indicate();
+        scone.welcome();
         let sent = scone.indicated(&datagram()).expect("an indication");
         assert!(flowstamp_wire::scone::indicates(&sent) && sent.len() == datagram().len() + 2);
         scone.strip(Instant::now(), &datagram(), &OwnIds::default());

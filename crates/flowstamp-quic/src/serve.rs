@@ -2,7 +2,7 @@
 
 use crate::controller::{self, Flow};
 use crate::endpoint::Server;
-use crate::{scone, stamps};
+use crate::stamps;
 use anyhow::Context;
 use bytes::Bytes;
 use flowstamp_laws::registry::{Header, SenderSpec};
@@ -142,9 +142,6 @@ async fn answer(
     }
     if let Err(why) = choose(request, connection, flow, site) {
         return refuse(stream, StatusCode::BAD_REQUEST, why).await;
-    }
-    if request.headers().contains_key(scone::HEADER) {
-        flow.scone.want();
     }
     if let Some(size) = path.strip_prefix("/bytes/") {
         match size.parse() {

@@ -1,6 +1,5 @@
 //! Certificates: servers make their own, and clients know them by their fingerprint.
 
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use ring::digest::{SHA256, digest};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring as provider, verify_tls12_signature, verify_tls13_signature};
@@ -35,7 +34,7 @@ pub fn fingerprint(certificate: &[u8]) -> String {
 /// # Errors
 ///
 /// The system has no randomness.
-pub fn server() -> anyhow::Result<(QuicServerConfig, String)> {
+pub fn server() -> anyhow::Result<(rustls::ServerConfig, String)> {
     let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
     let certificate = own.cert.der().clone();
     let told = fingerprint(&certificate);
@@ -45,7 +44,7 @@ pub fn server() -> anyhow::Result<(QuicServerConfig, String)> {
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key.into())?;
     config.alpn_protocols = vec![ALPN.to_vec()];
-    Ok((QuicServerConfig::try_from(config)?, told))
+    Ok((config, told))
 }
 
 /// A client's side of TLS.
@@ -53,7 +52,7 @@ pub fn server() -> anyhow::Result<(QuicServerConfig, String)> {
 /// # Errors
 ///
 /// None are known.
-pub fn client(trust: Trust) -> anyhow::Result<QuicClientConfig> {
+pub fn client(trust: Trust) -> anyhow::Result<rustls::ClientConfig> {
     let own = Arc::new(provider::default_provider());
     let mut config = rustls::ClientConfig::builder_with_provider(Arc::clone(&own))
         .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -61,7 +60,7 @@ pub fn client(trust: Trust) -> anyhow::Result<QuicClientConfig> {
         .with_custom_certificate_verifier(Arc::new(Verifier { trust, provider: own }))
         .with_no_client_auth();
     config.alpn_protocols = vec![ALPN.to_vec()];
-    Ok(QuicClientConfig::try_from(config)?)
+    Ok(config)
 }
 
 #[derive(Debug)]

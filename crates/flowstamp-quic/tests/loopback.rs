@@ -8,6 +8,7 @@ use common::{fetch, start, start_with};
 use flowstamp_quic::controller;
 use flowstamp_quic::endpoint::Server;
 use flowstamp_quic::tls::{self, Trust};
+use quinn::crypto::rustls::QuicClientConfig;
 use std::future::IntoFuture;
 use std::sync::Arc;
 
@@ -72,7 +73,8 @@ async fn an_unproved_address_does_not_replace_a_flow() {
     let to = server.address().unwrap();
     let law = controller::law("cubic").unwrap();
     let client = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-    let config = quinn::ClientConfig::new(Arc::new(tls::client(Trust::Anybody).unwrap()));
+    let plain = QuicClientConfig::try_from(tls::client(Trust::Anybody).unwrap()).unwrap();
+    let config = quinn::ClientConfig::new(Arc::new(plain));
     let connect = || client.connect_with(config.clone(), to, "localhost").unwrap();
     let accept = async || {
         let incoming = server.incoming().await.unwrap();

@@ -9,7 +9,8 @@ use bytes::BytesMut;
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_quic::controller::{self, Flow};
-use flowstamp_quic::endpoint::transport;
+use flowstamp_quic::endpoint::{endpoint_config, transport};
+use flowstamp_quic::handshake::{ClientTls, ServerTls};
 use flowstamp_quic::path::Spec;
 use flowstamp_quic::path::bottleneck::{Bottleneck, Datagram};
 use flowstamp_quic::records::SMALL;
@@ -18,9 +19,10 @@ use flowstamp_quic::stamps;
 use flowstamp_quic::tls::{self, Trust};
 use flowstamp_sim::{Format, Simulation, load};
 use flowstamp_wire::quic_stamp::{Echo, Packet};
+use quinn::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    ServerConfig, StreamEvent, StreamId,
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ServerConfig,
+    StreamEvent, StreamId,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -142,12 +144,15 @@ impl World {
         let flows = ["cubic", start].map(|law| Flow::new(&controller::law(law).unwrap(), MTU));
         let [client_flow, server_flow] = flows;
         let addresses: [SocketAddr; 2] = [([10, 0, 0, 1], 1).into(), ([10, 0, 0, 2], 2).into()];
-        let mut server_config = ServerConfig::with_crypto(Arc::new(tls::server().unwrap().0));
+        let server_tls = Arc::new(tls::server().unwrap().0);
+        let plain = Arc::new(QuicServerConfig::try_from(Arc::clone(&server_tls)).unwrap());
+        let mut server_config = ServerConfig::with_crypto(ServerTls::new(&server_tls, &plain, &server_flow));
         server_config.transport_config(Arc::new(transport(&server_flow, MTU)));
         let server_config = Arc::new(server_config);
-        let config = Arc::new(EndpointConfig::default());
+        let config = Arc::new(endpoint_config());
         let mut endpoint = Endpoint::new(Arc::clone(&config), None, false, Some([1; 32]));
-        let mut client_config = ClientConfig::new(Arc::new(tls::client(Trust::Anybody).unwrap()));
+        let mut client_config =
+            ClientConfig::new(ClientTls::new(tls::client(Trust::Anybody).unwrap(), &client_flow));
         client_config.transport_config(Arc::new(transport(&client_flow, MTU)));
         let connection = endpoint.connect(epoch, client_config, addresses[1], "localhost").unwrap();
         let client = End { endpoint, connection: Some(connection), flow: client_flow, held: None };

@@ -19,13 +19,15 @@
 //! 1. A router recognises a SCONE packet by the long-header bit and the version / [`lower`] also requires that both connection IDs fit
 //!    and that another packet follows / datagrams of other protocols are less likely to match.
 
+pub mod parameter;
+
 use thiserror::Error;
 
 /// The version of a SCONE packet with an even signal. An odd signal sets the top bit.
 pub const VERSION: u32 = 0x6f7d_c0fd;
 /// The bit of the version that belongs to the signal.
 const VERSION_SIGNAL_BIT: u32 = 1 << 31;
-/// The QUIC transport parameter `scone_supported`. Its value is empty.
+/// The QUIC transport parameter `scone_supported`, whose value is empty ([`parameter`]).
 pub const TRANSPORT_PARAMETER: u64 = 0x219e;
 /// The last two bytes of a client's first datagrams, until the server answers.
 pub const INDICATION: [u8; 2] = [0xc8, 0x13];
