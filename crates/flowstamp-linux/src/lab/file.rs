@@ -92,10 +92,10 @@ pub struct Scone {
 }
 
 impl Scone {
-    /// Checks that a BPF router can give this advice.
+    /// Checks that the router can give this advice, which only a BPF router can.
     fn check(&self, place: Where) -> Result<(), String> {
         if place != Where::Bpf {
-            return Err("router.scone is the kernel's; set where = \"bpf\"".to_owned());
+            return Err("router.scone: only a BPF router gives advice; set where = \"bpf\"".to_owned());
         }
         match Signal::at_most(self.rate.bps() as u64) {
             Some(_) => Ok(()),
@@ -158,7 +158,7 @@ impl TryFrom<Written> for Router {
 }
 
 impl Router {
-    /// The settings for a kernel router, with its own defaults where the file has none.
+    /// The settings for a kernel router. Where the file has none, the kernel router's defaults hold.
     fn kernels(&self) -> Result<law::Given, Refusal> {
         law::given(law::law_of(&self.law)?, &self.sets, None, None)
     }
@@ -168,7 +168,7 @@ impl Router {
         let Some(police) = &self.police else { return Ok(()) };
         let law = law::law_of(&self.law).map_err(|refusal| refusal.0)?;
         if self.place != Where::Bpf {
-            return Err("router.police is the kernel's; set where = \"bpf\"".to_owned());
+            return Err("router.police: only a BPF router has a police; set where = \"bpf\"".to_owned());
         }
         if !law.header.is_tested() {
             let name = law.name;
@@ -207,7 +207,7 @@ impl Router {
             .map(drop)
     }
 
-    /// The effective law.
+    /// The law with the parameters that it runs with.
     fn scenario(&self) -> RouterSpec {
         let kernels = (self.place == Where::Bpf).then(|| self.kernels().ok()).flatten();
         kernels.map_or_else(|| self.law.clone(), |given| given.spec)
@@ -219,7 +219,7 @@ impl Router {
 pub struct Host {
     #[serde(default)]
     pub law: Control,
-    /// Flows do not leave the law when their RTT doubles.
+    /// Keeps flows on the law when their RTT doubles. By default they then fall back.
     #[serde(default)]
     pub any_rtt: bool,
 }
@@ -321,7 +321,7 @@ impl Lab {
         Ok(())
     }
 
-    /// The congestion controls of the hosts' TCP: those of groups, and last the hosts' own. None if all flows are QUIC's.
+    /// The congestion controls of the hosts' TCP: those of groups, and last the hosts' own. Yields nothing if all flows use QUIC.
     pub fn tcp_laws(&self) -> impl Iterator<Item = Control> {
         let tcp = || self.flows.iter().filter(|flows| flows.app.is_tcp());
         tcp().map(|flows| self.law_of(flows)).chain(tcp().next().map(|_| self.host.law))
@@ -340,7 +340,7 @@ impl Lab {
         self.capture.as_ref().filter(wanted).map_or(0, |capture| capture.packets as usize)
     }
 
-    /// Sizes of packets and headers, or why the simulator has no such sizes.
+    /// Sizes of packets and headers, or the reason why one simulation cannot have them.
     fn sizes(&self) -> Result<Sizes, String> {
         let quic = self.flows.iter().filter(|flows| !flows.app.is_tcp());
         let laws: Vec<_> = quic.map(|flows| self.law_of(flows).law().is_some()).collect();
@@ -354,8 +354,8 @@ impl Lab {
                 Ok(carried::sizes(*stamped))
             }
             _ => Err(
-                "the simulator has one size of packets; these flows are of TCP and QUIC, or QUIC with and \
-                      without stamp packets"
+                "the simulator has one packet size for all flows; use only TCP, only QUIC with stamp packets, or \
+                      only QUIC without them"
                     .to_owned(),
             ),
         }
@@ -416,6 +416,23 @@ mod tests {
         every = "2s"
     "#;
 
+    /// A lab that passes its checks.
+    fn good(text: &str) -> Lab {
+        let mut lab = Lab::parse(text).expect("a lab");
+        lab.path.resolve(FilePath::new("."), lab.duration).expect("rates");
+        lab.check().expect("a good one");
+        lab
+    }
+
+    /// The lab's scenario, which the simulator must accept, or the reason why there is none.
+    fn simulated(lab: &Lab) -> Result<serde_json::Value, String> {
+        let scenario = lab.scenario()?;
+        let text = toml::to_string(&scenario).expect("TOML");
+        flowstamp_sim::load(&text, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."))
+            .expect("the simulator takes it");
+        Ok(scenario)
+    }
+
     #[test]
     fn a_byte_order_mark_is_left_out() {
         let path = std::env::temp_dir().join(format!("flowstamp-marked-lab-{}.toml", std::process::id()));
@@ -454,36 +471,27 @@ mod tests {
             LAB.replace("\"10Mbps\"", steps).replace("law = \"rcp\"\n        eta = 0.9", "law = \"xcp-b\"");
         for text in [text.clone(), text.replace("\"path\"", "\"bpf\"")] {
             let text = text.replace("law = \"rcp\"", "law = \"xcp\"");
-            let mut lab = Lab::parse(&text).expect("a lab");
-            lab.path.resolve(FilePath::new("."), lab.duration).expect("rates");
-            lab.check().expect("a good one");
+            let lab = good(&text);
             // Each rate for half of the time; the buffer is 50 ms of the mean.
             assert_eq!((lab.path.mean_rate().bps(), lab.path.buffer_bytes()), (15e6, 93_750));
             assert_eq!(lab.path.capacity().bytes_between(Time::from_secs(4), Time::from_secs(6)), 3.75e6);
             assert_eq!(lab.path.reverse_capacity().mean(Time::ZERO, lab.duration).bps(), 100e6);
-            let scenario = toml::to_string(&lab.scenario().expect("a scenario")).expect("TOML");
-            flowstamp_sim::load(&scenario, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."))
-                .expect("the simulator takes it");
+            simulated(&lab).expect("a scenario");
         }
     }
 
     #[test]
     fn the_file_becomes_a_scenario_that_the_simulator_takes() {
-        let lab = Lab::parse(LAB).expect("a lab");
-        lab.check().expect("a good one");
+        let lab = good(LAB);
         assert_eq!(lab.path.buffer_bytes(), 62_500);
-        let scenario = toml::to_string(&lab.scenario().expect("a scenario")).expect("TOML");
-        let loaded =
-            flowstamp_sim::load(&scenario, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."));
-        loaded.expect("the simulator takes it");
+        simulated(&lab).expect("a scenario");
     }
 
     /// The scenario contains the kernel's own defaults.
     #[test]
     fn the_simulators_router_is_the_one_that_runs() {
         let router = |text: &str| {
-            let lab = Lab::parse(text).expect("a lab");
-            lab.check().expect("a good one");
+            let lab = good(text);
             (lab.router.sets.clone(), lab.scenario().expect("a scenario")["dumbbell"]["router"].clone())
         };
         let bpf = LAB.replace("where = \"path\"", "where = \"bpf\"");
@@ -504,13 +512,8 @@ mod tests {
     #[test]
     fn a_shared_link_is_one_in_the_simulator_too() {
         let text = LAB.replace("where = \"path\"", "where = \"bpf\"\nshare = \"htb\"");
-        let lab = Lab::parse(&text).expect("a lab");
-        lab.check().expect("a good one");
-        let scenario = lab.scenario().expect("a scenario");
+        let scenario = simulated(&good(&text)).expect("a scenario");
         assert_eq!(scenario["dumbbell"]["share"], "wfq");
-        let text = toml::to_string(&scenario).expect("TOML");
-        flowstamp_sim::load(&text, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."))
-            .expect("the simulator takes it");
     }
 
     /// Packets have QUIC's sizes. A mix of sizes has no scenario, and a reason.
@@ -518,19 +521,14 @@ mod tests {
     fn flows_over_quic_are_flows_of_the_simulator() {
         let quic = LAB.replace("name = \"a\"", "name = \"a\"\napp = \"h3\"");
         let sizes = |text: &str| {
-            let lab = Lab::parse(text).expect("a lab");
-            lab.check().expect("a good one");
-            let scenario = lab.scenario()?;
-            let text = toml::to_string(&scenario).expect("TOML");
-            flowstamp_sim::load(&text, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."))
-                .expect("the simulator takes it");
+            let scenario = simulated(&good(text))?;
             Ok::<_, String>((scenario["packet"].clone(), scenario["header"].clone()))
         };
         assert_eq!(sizes(&quic), Ok(("1485B".into(), "98B".into())));
         let bbr3 = quic.replace("[host]\n        law = \"rcp\"", "[host]\n        law = \"bbr3\"");
         assert_eq!(sizes(&bbr3), Ok(("1462B".into(), "75B".into())));
         let mixed = quic + "[[flows]]\nname = \"b\"\n";
-        assert!(sizes(&mixed).expect_err("two sizes").contains("one size of packets"));
+        assert!(sizes(&mixed).expect_err("two sizes").contains("one packet size"));
     }
 
     #[test]
@@ -609,7 +607,11 @@ mod tests {
                 "name = \"a\"\napp = \"h3\"\nlaw = \"xcp\"",
                 "QUIC does not carry xcp; use one of rcp, reno",
             ),
-            ("where = \"path\"", "scone = { rate = \"1Mbps\" }", "router.scone is the kernel's; set where"),
+            (
+                "where = \"path\"",
+                "scone = { rate = \"1Mbps\" }",
+                "router.scone: only a BPF router gives advice; set where",
+            ),
             (
                 "where = \"path\"",
                 "where = \"bpf\"\nscone = { rate = \"9kbps\" }",

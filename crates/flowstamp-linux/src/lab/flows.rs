@@ -1,4 +1,5 @@
-//! Groups of flows in a lab's file: their application, their law, and settings that these cannot carry out.
+//! Groups of flows in a lab's file: application, law and settings. A setting that the application or the law does not support is
+//! refused.
 
 use super::carried;
 use crate::law::{self, Law};
@@ -8,14 +9,14 @@ use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_laws::video;
 use serde::{Deserialize, Serialize};
 
-/// A congestion control of hosts: one of our laws, one of the kernel's, or a law that only QUIC has here.
+/// The congestion control of a group's senders.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
-    /// One of our laws.
+    /// A law of Flowstamp, which runs in the kernel through BPF.
     Stamped(&'static Law),
-    /// One of the kernel's, by name.
+    /// A congestion control of the kernel, by name.
     Kernel(&'static str),
-    /// One of the laws of `flowstamp quic`, by name.
+    /// A law that only `flowstamp quic` has on hosts, by name.
     Quic(&'static str),
 }
 
@@ -23,7 +24,7 @@ pub enum Control {
 const KERNELS: [&str; 3] = ["cubic", "bbr", "reno"];
 
 impl Control {
-    /// Its name in a lab's file.
+    /// The name in a lab's file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stamped(law) => law.name,
@@ -31,7 +32,7 @@ impl Control {
         }
     }
 
-    /// The law, if it is one of ours.
+    /// The law, if it is one of Flowstamp's.
     pub const fn law(self) -> Option<&'static Law> {
         match self {
             Self::Stamped(law) => Some(law),
@@ -39,13 +40,13 @@ impl Control {
         }
     }
 
-    /// Why the hosts' TCP has no such law.
+    /// The error for a law that the hosts' TCP does not have.
     pub fn unknown(name: &str) -> String {
         let there = law::LAWS.iter().map(|law| law.name).chain(KERNELS).collect::<Vec<_>>().join(", ");
         format!("no law {name:?} on hosts; there are {there}, and others for app = \"h3\"")
     }
 
-    /// Whether the simulator supports it.
+    /// Whether the simulator has this congestion control.
     fn is_simulated(self) -> bool {
         SenderSpec::NAMES.contains(&self.name())
     }
@@ -73,23 +74,23 @@ impl<'de> Deserialize<'de> for Control {
     }
 }
 
-/// The application that makes the traffic.
+/// The application that sends the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Application {
     /// iperf3, as fast as possible.
     #[default]
     Iperf3,
-    /// nginx and curl: one download each.
+    /// nginx and curl: each flow is one download.
     Http,
-    /// `flowstamp quic get`: one download each by HTTP/3.
+    /// `flowstamp quic get`: each flow is one download over HTTP/3.
     H3,
-    /// `flowstamp quic video`: a video each by HTTP/3, whose clients ask for SCONE's advice.
+    /// `flowstamp quic video`: each flow is a video over HTTP/3, whose client asks for SCONE's advice.
     Video,
 }
 
 impl Application {
-    /// Whether its flows are TCP's.
+    /// Whether its flows use TCP.
     pub fn is_tcp(self) -> bool {
         !matches!(self, Self::H3 | Self::Video)
     }
@@ -119,13 +120,13 @@ pub struct Flows {
     /// Size of each transfer. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
-    /// Which feedback the flows obey. For a flow that ignores some, the path forges the echoes.
+    /// Which feedback the flows obey. If a flow is to ignore some, the path replaces that feedback in the echoes.
     #[serde(default = "all")]
     pub hears: Hears,
     /// Maximum rate of each flow, enforced by the kernel's pacing. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Rate>,
-    /// The video and its client, as in a scenario. Default: the client's defaults, and no end.
+    /// The video and its client, as in a scenario. Default: the client's defaults, and a video that lasts to the lab's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<video::Params>,
 }
@@ -157,12 +158,12 @@ impl Flows {
                 "iperf3 stops once its last byte is written, not delivered; use app = \"http\""
             }
             Self { pace: Some(_), .. } if is_download => {
-                "downloads go as fast as they may; leave out pace, or use app = \"iperf3\""
+                "curl does not pace downloads; leave out pace, or use app = \"iperf3\""
             }
             Self { pace: Some(pace), .. } if pace.bps() < 8000.0 => {
                 return Err(format!("pace is {pace}; it must be 8kbps or more"));
             }
-            Self { law: Some(_), .. } if is_download => "downloads go by the hosts' law; set host.law",
+            Self { law: Some(_), .. } if is_download => "downloads use the hosts' law; set host.law",
             _ => {
                 if self.hears != Hears::All && !control.law().is_some_and(|law| law.header.is_tested()) {
                     let name = control.name();
@@ -186,7 +187,7 @@ impl Flows {
                 "QUIC sends at its law's pace; leave out pace, or use app = \"iperf3\""
             }
             Self { app: Application::Video, size: Some(_), .. } => {
-                "a video has sizes of its own; leave out size"
+                "bitrates and length decide a video's size; leave out size"
             }
             Self { size: Some(_), stop: Some(_), .. } => "a download ends with its size; leave out stop",
             _ if self.hears != Hears::All => {
@@ -219,15 +220,18 @@ impl Flows {
         }
         let whole = |time: Time| time.as_ps().is_multiple_of(flowstamp_laws::units::PS_PER_SEC);
         if !whole(stop.saturating_sub(self.start)) || (self.count > 1 && !whole(self.every)) {
-            return Err("iperf3 counts in whole seconds; each flow must last a whole number".to_owned());
+            return Err("iperf3 runs for whole seconds; change start, every or stop so that each flow lasts whole seconds".to_owned());
         }
         Ok(())
     }
 
-    /// The same flows for the simulator, or why it cannot run them.
+    /// The same flows as a table of a scenario, or the reason why the simulator cannot run them.
     pub fn scenario(&self, law: Control, duration: Time) -> Result<serde_json::Value, String> {
         if self.app == Application::Video {
-            return Err(format!("flows.{}: a lab's videos have no scenario; write one", self.name));
+            return Err(format!(
+                "flows.{}: a lab with videos cannot become a scenario; write the scenario yourself",
+                self.name
+            ));
         }
         if !law.is_simulated() {
             return Err(format!("the simulator has no {}", law.name()));
@@ -235,7 +239,10 @@ impl Flows {
         let sender = match (self.hears, self.pace) {
             (Hears::All, None) => serde_json::json!(law.name()),
             (Hears::All, Some(_)) => {
-                return Err(format!("flows.{}.pace: the simulator paces no flow that obeys", self.name));
+                return Err(format!(
+                    "flows.{}.pace: the simulator paces only flows that ignore feedback; leave out pace",
+                    self.name
+                ));
             }
             (hears, pace) => {
                 serde_json::json!({"law": format!("{}-liar", law.name()), "hears": hears, "pace": pace})
@@ -251,7 +258,7 @@ impl Flows {
 /// A planned flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned {
-    /// Its group in the lab.
+    /// Index of its group in the lab.
     pub group: usize,
     /// Its number in the group.
     pub index: u32,

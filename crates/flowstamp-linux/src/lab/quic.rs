@@ -1,7 +1,7 @@
 //! Flows over QUIC: `flowstamp quic serve` on the sending host, and `flowstamp quic get` or `video` per flow on the receiving
 //! one.
 //!
-//! Each flow has its own law, which its client names. The hosts' kernels need no law for it.
+//! A flow's client chooses the flow's law. The hosts' kernels need no program for it.
 
 use super::carried::MTU;
 use super::file::Lab;
@@ -26,7 +26,7 @@ const PORT: u16 = 4433;
 /// How long a server may take until it listens.
 const LISTENS: Duration = Duration::from_secs(10);
 
-/// The program: that of FLOWSTAMP_QUIC, else beside this program, else in PATH.
+/// Finds the program: the one that FLOWSTAMP_QUIC names, else one beside this program, else one in PATH.
 pub fn program() -> anyhow::Result<String> {
     let named = std::env::var_os("FLOWSTAMP_QUIC").filter(|named| !named.is_empty()).map(PathBuf::from);
     let beside = std::env::current_exe()?.with_file_name(PROGRAM);
@@ -36,7 +36,8 @@ pub fn program() -> anyhow::Result<String> {
     Ok(found.to_str().context("its path is not UTF-8")?.to_owned())
 }
 
-/// The named program, else the first of the others that is there. A name is never replaced by another program.
+/// Returns the named program, or without a name the first of the others that exists. If the named file does not exist, this
+/// is an error, and no other program is tried.
 fn find(named: Option<PathBuf>, mut others: impl Iterator<Item = PathBuf>) -> Result<PathBuf, Refusal> {
     match named {
         Some(named) if named.is_file() => Ok(named),
@@ -57,7 +58,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the server, which listens when this returns.
+    /// Starts the server, and returns once it listens.
     pub fn start(id: &Id) -> anyhow::Result<Self> {
         let mut serve = command(id, Place::Left, &program()?)?;
         let listen = format!("{LEFT}:{PORT}");
@@ -65,15 +66,15 @@ impl Server {
         Self::listening(&mut serve, &id.folder().join("quic-serve.log"), LISTENS)
     }
 
-    /// Starts a server and waits until it tells its certificate's fingerprint. Its complaints go to `log`, and the first one into
-    /// the error.
+    /// Starts a server, and waits until it prints its certificate's fingerprint. Its standard error goes to `log`. If it fails,
+    /// the error quotes the log's first line.
     fn listening(serve: &mut Command, log: &Path, wait: Duration) -> anyhow::Result<Self> {
         serve.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log)?);
         let child = serve.spawn().context(PROGRAM)?;
         let mut server = Self { child, fingerprint: String::new() };
         let mut out = BufReader::new(server.child.stdout.take().context("its output")?);
         let (tell, told) = mpsc::channel();
-        // This thread ends with the server at the latest.
+        // This thread ends when the server prints a line or exits.
         std::thread::spawn(move || {
             let mut line = String::new();
             let _ = out.read_line(&mut line);
@@ -90,7 +91,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The client of one flow. It ends at the flow's end at the latest, so that it always reports.
+    /// The command of one flow's client. The client runs no longer than the flow, and prints a report when it ends.
     pub fn client(
         &self,
         id: &Id,
@@ -107,13 +108,13 @@ impl Server {
         let server = format!("https://{LEFT}:{PORT}");
         if flows.app == Application::Video {
             let mut video = flows.video.clone().unwrap_or_default();
-            // Without a length, more than the lab can show.
+            // Without a length, the video is longer than the lab can play.
             let longest = video.segment * (((left + video.max_buffer).as_ps() / video.segment.as_ps()) + 2);
             video.length.get_or_insert(longest);
             client.args(["quic", "video", &format!("{server}/"), "--scone"]);
             client.args(["--player", &serde_json::to_string(&video)?]);
         } else {
-            // Without a size, more than a lab can transfer: the largest that `serve` has.
+            // Without a size, ask for more than a lab can transfer: the largest size that `serve` offers.
             let size = flows.size.map_or(1_000_000_000_000, Bytes::get);
             client.args(["quic", "get", &format!("{server}/bytes/{size}")]);
             client.args(["--every", &lab.probes.every.as_secs_f64().to_string()]);
@@ -132,7 +133,7 @@ impl Drop for Server {
     }
 }
 
-/// The first line of a program's complaints, for the end of an error.
+/// The first line of a program's log, to end an error message with.
 fn complaint(log: &Path) -> String {
     let log = fs::read_to_string(log).unwrap_or_default();
     let line = log.lines().next().unwrap_or_default();
@@ -140,7 +141,7 @@ fn complaint(log: &Path) -> String {
     if line.is_empty() { String::new() } else { format!(": {line}") }
 }
 
-/// Puts what the clients of flows over QUIC have reported into the path's measurements.
+/// Adds the reports of QUIC's clients to the path's measurements.
 pub fn report(measured: &mut Measured, lab: &Lab, plan: &[Planned], said: &[Value]) {
     for (number, said) in said.iter().enumerate() {
         if !lab.flows[plan[number].group].app.is_tcp() {
@@ -149,10 +150,10 @@ pub fn report(measured: &mut Measured, lab: &Lab, plan: &[Planned], said: &[Valu
     }
 }
 
-/// Puts what a flow's client has reported into the path's measurements. The path saw the client's first datagram, so it knows
-/// when the handshake began.
+/// Adds the report of one flow's client to the path's measurements. A report has only durations. They count from the client's
+/// first datagram, whose time the path has recorded.
 ///
-/// QUIC reports losses for a whole connection, so those of the warm-up count too.
+/// Losses include those of the warm-up, because QUIC reports one number for the whole connection.
 fn report_one(measured: &mut Measured, number: usize, lab: &Lab, said: &Value) {
     let Some(opened) = measured.flows()[number].opened else { return };
     let seconds = |name: &str| Time::from_secs_f64(said[name].as_f64().unwrap_or(0.0));
@@ -178,7 +179,7 @@ fn report_one(measured: &mut Measured, number: usize, lab: &Lab, said: &Value) {
     measured.report(number, flow, delivered);
 }
 
-/// The bytes at a time, by a straight line between two samples, which are in the order of their times.
+/// Interpolates the bytes at a time linearly between samples, which are sorted by time.
 fn interpolated(samples: &[(Time, u64)], at: Time) -> u64 {
     let after = samples.partition_point(|(time, _)| *time <= at);
     match (after.checked_sub(1).map(|before| samples[before]), samples.get(after)) {
@@ -191,7 +192,7 @@ fn interpolated(samples: &[(Time, u64)], at: Time) -> u64 {
     }
 }
 
-/// A summary of the report of a flow's client.
+/// Summarises the report of a download's client.
 pub fn application(flow: &str, said: &Value) -> Value {
     let total_s =
         said["seconds"].as_f64().zip(said["handshake_seconds"].as_f64()).map(|(body, hand)| body + hand);
@@ -208,7 +209,7 @@ pub fn application(flow: &str, said: &Value) -> Value {
     })
 }
 
-/// A summary of the report of a flow's video client.
+/// Summarises the report of a video's client.
 pub fn video(flow: &str, said: &Value) -> Value {
     let mut told =
         json!({"flow": flow, "app": "video", "segments": said["segments"].as_array().map(Vec::len)});
@@ -221,7 +222,7 @@ pub fn video(flow: &str, said: &Value) -> Value {
     told
 }
 
-/// A video's summary as a line of text.
+/// Formats a video's summary as a line of text.
 pub fn line(video: &Value) -> String {
     let number = |name: &str| video[name].as_f64().unwrap_or(f64::NAN);
     let advice = video["advice_bps"].as_f64();
@@ -237,7 +238,7 @@ pub fn line(video: &Value) -> String {
     )
 }
 
-/// Why a flow has left its law, if it has.
+/// The reason why a flow fell back from its law, if it did.
 pub fn left(said: &Value) -> Option<&'static str> {
     (said["server"]["fell_back"] == true).then_some("its routers are not the bottleneck")
 }

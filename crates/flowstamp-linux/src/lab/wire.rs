@@ -121,11 +121,14 @@ impl Path {
                 steps.iter().find(|(_, rate)| !(SHAPED[0]..=SHAPED[1]).contains(&rate.bps()))
         {
             return Err(format!(
-                "path.rate.steps has {rate} at {at}; where the router is the kernel's, it must be 100kbps to 10Gbps"
+                "path.rate.steps has {rate} at {at}; with where = \"bpf\" it must be 100kbps to 10Gbps"
             ));
         }
         if shaped && !is_droptail(&self.queue) {
-            return Err("path.queue is the path's own; where the router is the kernel's, so is its queue, a FIFO: leave it out".to_owned());
+            return Err(
+                "path.queue: with where = \"bpf\" the queue is the kernel's FIFO; leave out path.queue"
+                    .to_owned(),
+            );
         }
         if self.rtt < Time::from_micros(200) || self.rtt > Time::from_secs(10) {
             return Err(format!("path.rtt is {}; it must be 200us to 10s", self.rtt));

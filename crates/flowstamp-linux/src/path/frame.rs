@@ -48,8 +48,8 @@ fn u32_at(frame: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(frame.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// Offset of the IP header, and range of what it carries, if that is of `protocol`; `None` for fragments.
-/// Frames are of IPv4 or IPv6 with up to two VLAN tags.
+/// Finds the IP packet in a frame. Returns the offset of its header and the range of its payload. Returns `None` if the
+/// payload is a fragment or not of `protocol`. A frame carries IPv4 or IPv6, after up to two VLAN tags.
 fn carried(frame: &[u8], protocol: u8) -> Option<(usize, Range<usize>)> {
     let mut ip = 14;
     let mut kind = u16_at(frame, 12)?;
@@ -75,7 +75,7 @@ fn carried(frame: &[u8], protocol: u8) -> Option<(usize, Range<usize>)> {
     (start <= end && end <= frame.len()).then_some((ip, start..end))
 }
 
-/// The TCP segment of a frame; `None` for other frames and for fragments.
+/// Finds the TCP segment in a frame. Returns `None` for other frames and for fragments.
 pub fn segment(frame: &[u8]) -> Option<Segment> {
     let (ip, Range { start: tcp, end }) = carried(frame, 6)?;
     let header_len = usize::from(*frame.get(tcp + 12)? >> 4) * 4;
@@ -105,13 +105,13 @@ pub struct Datagram {
     ip: usize,
     /// Offset of the UDP header.
     udp: usize,
-    /// Where the datagram ends.
+    /// Offset of the datagram's end.
     end: usize,
     pub source: u16,
     pub destination: u16,
 }
 
-/// The UDP datagram of a frame; `None` for other frames and for fragments.
+/// Finds the UDP datagram in a frame. Returns `None` for other frames and for fragments.
 pub fn datagram(frame: &[u8]) -> Option<Datagram> {
     let (ip, Range { start: udp, end }) = carried(frame, 17)?;
     if udp + UDP_LEN > end {
@@ -120,7 +120,7 @@ pub fn datagram(frame: &[u8]) -> Option<Datagram> {
     Some(Datagram { ip, udp, end, source: u16_at(frame, udp)?, destination: u16_at(frame, udp + 2)? })
 }
 
-/// A stamp in its long form, with its place in the frame.
+/// A stamp, with its place in the frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamped {
     /// Offset of the IP header.
@@ -133,14 +133,14 @@ pub struct Stamped {
     pub stamp: Stamp,
 }
 
-/// Offset of a checksum. UDP's may be absent, which is zero.
+/// Offset of a checksum. If UDP's is zero, the datagram has no checksum.
 #[derive(Clone, Copy, Debug)]
 enum Checksum {
     Tcp(usize),
     Udp(usize),
 }
 
-/// The stamp of `law` in a frame: in TCP's option, or in the stamp packet of QUIC.
+/// Finds the stamp of `law` in a frame, in TCP's option or in QUIC's stamp packet.
 pub fn stamp_in(frame: &[u8], law: &Law) -> Option<Stamped> {
     if let Some(segment) = segment(frame) {
         return stamp(frame, &segment, law);
@@ -152,7 +152,7 @@ pub fn stamp_in(frame: &[u8], law: &Law) -> Option<Stamped> {
     Some(Stamped { ip, at, checksum: Checksum::Udp(udp + 6), stamp: (law.read)(&packet.stamp) })
 }
 
-/// The stamp of `law` if the segment carries its long form.
+/// Finds the stamp of `law` in a segment. Only the long form of the option has one.
 fn stamp(frame: &[u8], segment: &Segment, law: &Law) -> Option<Stamped> {
     let options = segment.tcp + 20;
     let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law.option?)?;
@@ -174,7 +174,7 @@ pub struct Echo {
     pub value: u32,
 }
 
-/// The echo of `law` if the segment carries its option.
+/// Finds the echo of `law` in a segment that carries its option.
 pub fn echo(frame: &[u8], segment: &Segment, law: &Law) -> Option<Echo> {
     let options = segment.tcp + 20;
     let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law.option?)?;
@@ -199,8 +199,8 @@ fn put(frame: &mut [u8], at: usize, checksum_at: Checksum, field: u32) {
     if is_udp && frame[checksum..checksum + 2] == [0, 0] {
         return;
     }
-    // RFC 1624, eq. 3: HC' = ~(~HC + ~m + m'), in 16-bit words. At an odd offset, each byte is in the other
-    // half of its word.
+    // RFC 1624, eq. 3: HC' = ~(~HC + ~m + m'), in 16-bit words. If the field starts at an odd offset, a pair of its bytes
+    // counts with its bytes swapped.
     let mut sum = u32::from(!u16::from_be_bytes([frame[checksum], frame[checksum + 1]]));
     let odd = (at - checksum) % 2 == 1;
     for pair in 0..2 {
@@ -213,7 +213,7 @@ fn put(frame: &mut [u8], at: usize, checksum_at: Checksum, field: u32) {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
-    // In UDP, zero means none, and all ones is the same sum (RFC 768).
+    // In UDP, zero means that there is no checksum. A sum of zero is written as all ones, which is equal (RFC 768).
     let new = if is_udp && sum == 0xffff { 0xffff } else { !(sum as u16) };
     frame[checksum..checksum + 2].copy_from_slice(&new.to_be_bytes());
 }
