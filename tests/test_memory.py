@@ -53,6 +53,13 @@ TOO_MUCH = {
         + 'rate = "5Gbps"\n',
         r"dumbbell\.buffer: .* for packets that may wait at 2 links",
     ),
+    "packets at hosts": (
+        'duration = "100s"\n'
+        + DUMBBELL.format(rate="100Mbps")
+        + 'access_rate = "20Mbps"\nrouter = "vcp"\n'
+        + '[[flows]]\nname = "g"\nlaw = { law = "vcp", mi_limit = 1000, ai_limiter = "none" }\n',
+        r"flows\.g\.count: .* for packets that these flows have on their way",
+    ),
     "hops": (hops(2000) + "each_hop = true\n", r"(flows\.x\.count|parking_lot\.buffer): "),
     "captured packets": (
         'duration = "1000s"\n'
@@ -130,6 +137,10 @@ MEASURED = {
     + 'buffer = "10BDP"\n'
     + FLOWS.format(name="g", law="cubic")
     + "count = 4\n",
+    "packets at hosts": 'duration = "20s"\n'
+    + DUMBBELL.format(rate="1Gbps")
+    + 'access_rate = "100Mbps"\n'
+    + FLOWS.format(name="g", law="cubic"),
     "delivery rates": 'duration = "4s"\n[dumbbell]\nrate = "4Gbps"\nrtt = "200ms"\n'
     + FLOWS.format(name="g", law="bbr")
     + "count = 4\n",

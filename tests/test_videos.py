@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,13 +17,14 @@ from flowstamp.figures.measures import Finished, RunSet
 VIDEO = {"kind": "video", "ladder": ["1Mbps", "2Mbps", "4Mbps"], "startup": "4s"}
 
 
-def advised() -> fs.Scenario:
+@pytest.fixture(scope="module")
+def result() -> fs.Results:
+    """A run with advice, which no test changes."""
     cell = fs.dumbbell("100Mbps", rtt="20ms", scone={"rate": "3Mbps"})
-    return cell.flows("cubic", name="tv", application=VIDEO).flows("cubic", name="download", size="1MB")
+    return cell.flows("cubic", name="tv", application=VIDEO).flows("cubic", name="download", size="1MB").run("60s")
 
 
-def test_playback_is_in_the_summary_and_in_the_table(tmp_path: Path) -> None:
-    result = advised().run("60s")
+def test_playback_is_in_the_summary_and_in_the_table(result: fs.Results, tmp_path: Path) -> None:
     seen = result.groups["tv"]["video"]["whole_run"]
     assert seen["played_s"] + seen["stalled_s"] + seen["startup_s"] == pytest.approx(60)
     assert "video" not in result.groups["download"]
@@ -36,8 +38,7 @@ def test_playback_is_in_the_summary_and_in_the_table(tmp_path: Path) -> None:
     assert not [name for name in plain.column_names if name.startswith("video_")]
 
 
-def test_a_run_shows_playback_and_advice() -> None:
-    result = advised().run("60s")
+def test_a_run_shows_playback_and_advice(result: fs.Results) -> None:
     header, rows = overview.videos(result)
     assert header[0] == "videos"
     assert [row[0] for row in rows] == ["tv"]
@@ -47,8 +48,15 @@ def test_a_run_shows_playback_and_advice() -> None:
     assert overview.advice(fs.dumbbell("10Mbps", rtt="20ms").flows("cubic").run("1s"))[1] == []
 
 
-def test_measures_of_figures_are_those_of_the_summary() -> None:
-    result = advised().run("60s")
+def test_a_viewer_who_never_started_has_no_share_of_stalls() -> None:
+    early = fs.dumbbell("500kbps", rtt="20ms").flows("cubic", name="tv", application=VIDEO).run("2s")
+    assert early.groups["tv"]["video"]["whole_run"]["stalled_share"] is None
+    assert overview.videos(early)[1][0][5] == "-"
+    finished = Finished.of(early._source, flow_series=False, packet_bytes=1000, scenario=early.manifest["scenario"])
+    assert math.isnan(RunSet("early", [finished], ("bottleneck",), "tv").measure("stalled_share")[0])
+
+
+def test_measures_of_figures_are_those_of_the_summary(result: fs.Results) -> None:
     finished = Finished.of(result._source, flow_series=False, packet_bytes=1000, scenario=result.manifest["scenario"])
     runs = RunSet("advised", [finished], ("bottleneck",), "tv")
     seen = result.groups["tv"]["video"]["after_warmup"]

@@ -133,7 +133,7 @@ def videos(results: Results) -> Cells:
                 str(seen["switches"]),
                 str(seen["stalls"]),
                 text.seconds(seen["stalled_s"]),
-                text.percent(seen["stalled_share"]),
+                text.percent(seen["stalled_share"]) if seen["stalled_share"] is not None else "-",
                 text.seconds(seen["startup_s"] / max(group["flows"], 1)),
             ]
         )

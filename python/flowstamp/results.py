@@ -260,8 +260,8 @@ class VideoCounts(TypedDict):
     """Time in seconds for which playback stood still after it had started."""
     stalls: int
     """Stalls that began."""
-    stalled_share: float
-    """`stalled_s` as a share of `played_s` and `stalled_s` together."""
+    stalled_share: float | None
+    """`stalled_s` as a share of `played_s` and `stalled_s` together. None if playback never started."""
     startup_s: float
     """Time in seconds that the viewers waited for their first picture."""
     segments: int

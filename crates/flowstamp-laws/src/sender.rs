@@ -230,6 +230,8 @@ pub struct SenderTraits {
     pub stamps_link: bool,
     /// Parameters may change during a flow ([`FlowChange::Params`]).
     pub told: bool,
+    /// Bytes by which an acknowledged byte raises the window at most, where no feedback or loss holds it back.
+    pub per_acked: u32,
     /// Heap bytes that the law allocates per flow.
     pub heap_bytes: usize,
 }
@@ -253,6 +255,7 @@ impl SenderTraits {
         counts_flows: None,
         stamps_link: false,
         told: false,
+        per_acked: 1,
         heap_bytes: 0,
     };
 

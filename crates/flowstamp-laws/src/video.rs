@@ -80,7 +80,8 @@ pub struct Params {
     pub choice: Choice,
     /// Whether the client follows or ignores the network's advice.
     pub advice: Advice,
-    /// For `choice = "buffer"`: the client takes the lowest bitrate if it has less media than this.
+    /// For `choice = "buffer"`: the client takes the lowest bitrate if it has no more media than this. The second bitrate must
+    /// be within reach of a buffer of `max_buffer` less a segment.
     pub reservoir: Time,
     /// For `choice = "buffer"`: the client takes the highest bitrate if it has this much media above the reservoir.
     pub cushion: Time,
@@ -154,6 +155,7 @@ impl Params {
         if self.cushion == Time::ZERO {
             return wrong("cushion", "is 0s; it must be longer".to_owned());
         }
+        self.check_reservoir()?;
         if self.choice == Choice::Advice && self.advice == Advice::Ignore {
             return wrong("advice", "is \"ignore\", but choice is \"advice\"; set another choice".to_owned());
         }
@@ -165,6 +167,55 @@ impl Params {
                 format!("is {length}; it must be a whole number of segments of {}", self.segment),
             ),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses a reservoir with which BBA-0 never leaves the lowest bitrate. A client requests with at most `max_buffer - V`
+    /// in its buffer, where V is a segment. It takes the second bitrate only where `f(B) > R_2`, or where `B >= r + c` with a
+    /// ladder of two.
+    fn check_reservoir(&self) -> Result<(), Refused> {
+        let fullest = self.max_buffer.saturating_sub(self.segment);
+        if cfg!(not(feature = "full")) {
+            return Ok(()); // the browser lab has no videos
+        }
+        if self.choice != Choice::Buffer || self.ladder.len() < 2 || self.by_buffer(fullest, 0) > 0 {
+            return Ok(());
+        }
+        let (low, high) = (self.ladder[0].bps(), self.ladder[self.ladder.len() - 1].bps());
+        let share = (self.ladder[1].bps() - low) / (high - low);
+        let most = fullest.as_secs_f64() - share * self.cushion.as_secs_f64();
+        let right = if most > 0.001 {
+            format!("it must be below {most:.3} s")
+        } else {
+            "set a larger max_buffer or a smaller cushion".to_owned()
+        };
+        let message = format!(
+            "is {}, and the client would never leave the lowest bitrate, because it requests with at most {fullest} in its buffer; {right}",
+            self.reservoir
+        );
+        Err(("reservoir", message))
+    }
+
+    /// BBA-0: the level for this much media in the buffer, after a segment of level `last`.
+    fn by_buffer(&self, buffer: Time, last: usize) -> usize {
+        let Self { ladder, reservoir, cushion, .. } = self;
+        let highest = ladder.len() - 1;
+        if buffer <= *reservoir {
+            return 0;
+        }
+        if buffer >= *reservoir + *cushion {
+            return highest;
+        }
+        let share = (buffer - *reservoir).as_secs_f64() / cushion.as_secs_f64();
+        let (low, high) = (ladder[0].bps(), ladder[highest].bps());
+        let rate = low + (high - low) * share;
+        let (above, below) = ((last + 1).min(highest), last.saturating_sub(1));
+        if rate >= ladder[above].bps() {
+            ladder.partition_point(|bitrate| bitrate.bps() < rate).saturating_sub(1)
+        } else if rate <= ladder[below].bps() {
+            ladder.partition_point(|bitrate| bitrate.bps() <= rate).min(highest)
+        } else {
+            last
         }
     }
 
@@ -393,35 +444,11 @@ impl Client {
         let advised = self.advice.filter(|_| self.params.advice == Advice::Follow);
         let cap = advised.map_or(self.params.ladder.len() - 1, |rate| self.params.at_most(rate.bps()));
         let wish = match self.params.choice {
-            Choice::Buffer => self.by_buffer(),
+            Choice::Buffer => self.params.by_buffer(self.buffer, self.level.unwrap_or(0)),
             Choice::Rate => self.by_rate(),
             Choice::Advice => advised.map_or(0, |_| cap),
         };
         wish.min(cap)
-    }
-
-    /// BBA-0: the level for the media in the buffer.
-    fn by_buffer(&self) -> usize {
-        let Params { ladder, reservoir, cushion, .. } = &self.params;
-        let highest = ladder.len() - 1;
-        let last = self.level.unwrap_or(0);
-        if self.buffer <= *reservoir {
-            return 0;
-        }
-        if self.buffer >= *reservoir + *cushion {
-            return highest;
-        }
-        let share = (self.buffer - *reservoir).as_secs_f64() / cushion.as_secs_f64();
-        let (low, high) = (ladder[0].bps(), ladder[highest].bps());
-        let rate = low + (high - low) * share;
-        let (above, below) = ((last + 1).min(highest), last.saturating_sub(1));
-        if rate >= ladder[above].bps() {
-            ladder.partition_point(|bitrate| bitrate.bps() < rate).saturating_sub(1)
-        } else if rate <= ladder[below].bps() {
-            ladder.partition_point(|bitrate| bitrate.bps() <= rate).min(highest)
-        } else {
-            last
-        }
     }
 
     /// The level for the harmonic mean of the last segments' throughput.

@@ -50,7 +50,8 @@ fn any_params() -> impl Strategy<Value = Params> {
         |(choice, ladder, (segment, startup, more, cushion), ignores, samples, safety, length)| Params {
             segment: Time::from_ps(segment),
             ladder: ladder.into_iter().map(|bps| Rate::from_bps(bps as f64)).collect(),
-            max_buffer: Time::from_ps(startup + segment + more),
+            // A full buffer is above reservoir and cushion, so that `check` accepts any ladder.
+            max_buffer: Time::from_ps(startup + segment + more + cushion),
             startup: Time::from_ps(startup),
             choice,
             advice: if ignores && choice != Choice::Advice { Advice::Ignore } else { Advice::Follow },

@@ -413,8 +413,8 @@ pub struct VideoCounts {
     pub stalled_s: f64,
     /// Stalls that began.
     pub stalls: u64,
-    /// `stalled_s` over the sum of `played_s` and `stalled_s`, the rebuffering ratio; 0 if nothing was played.
-    pub stalled_share: f64,
+    /// `stalled_s` over the sum of `played_s` and `stalled_s`, the rebuffering ratio; `None` if playback never started.
+    pub stalled_share: Option<f64>,
     /// Time that the viewers waited for their first picture, seconds.
     pub startup_s: f64,
     /// Segments that arrived.

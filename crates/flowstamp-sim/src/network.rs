@@ -139,6 +139,7 @@ impl Builder<'_> {
         self.pfc_thresholds(&network)?;
         network.warnings.extend(self.idle());
         network.warnings.extend(checks::labels(self.scenario, &self.links));
+        network.warnings.extend(checks::advice(self.scenario, &self.links));
         self.agree(&mut network);
         self.assume(&mut network)?;
         self.phases(&mut network);

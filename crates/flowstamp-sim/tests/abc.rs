@@ -128,7 +128,8 @@ fn without_a_router_it_is_cubic() {
     assert!(refused.contains("\"abc\" obeys routers"), "{refused}");
 }
 
-/// Beside CUBIC at its own router, two queues share the link, and one queue does not.
+/// Beside CUBIC at its own router, two queues share the link, and one queue does not. ABC leaves 2% of its share (`eta`). CUBIC's
+/// windows fall to 0.7, so that its two flows count as `(1 + 0.7)^2 / (1 + 0.7^2) = 1.94` at least, 3% less than two.
 #[test]
 fn two_queues_share_the_link() {
     let [abc, cubic] = beside(
@@ -136,7 +137,7 @@ fn two_queues_share_the_link() {
         share = "wfq""#,
         "abc",
     );
-    assert!((abc / cubic - 1.0).abs() < 0.15, "{abc} {cubic}");
+    assert!((abc / cubic - 1.0).abs() < 0.02 + 0.03, "{abc} {cubic}");
     let [abc, cubic] = beside(r#"router = "abc""#, "abc");
     assert!(abc < 0.5 * cubic, "{abc} {cubic}");
 }
@@ -172,13 +173,20 @@ fn beside_short_flows(weights: &str) -> f64 {
     r.summary.groups["abc"].goodput_bps / r.summary.groups["cubic"].goodput_bps
 }
 
-/// Weights by demands give long flows of both classes the same rate. By the number of flows, each short flow counts like a long one.
+/// Weights by demands give long flows of both classes the same rate. By the number of flows, short flows count, too: their ratio
+/// is then that of `long_flows_of_both_classes_become_equal` in the laws' tests, `(y - l) / y` with `l = 0.25`. ABC gains from two
+/// effects:
+/// - CUBIC's windows are between 0.7 and 1 of their largest, and a flow that is at a low demands less than the level: 1.5%.
+/// - In a period of 200 ms 14.4 short flows arrive, with a deviation of 3.8. When fewer come than usual, 0.4 deviations on average,
+///   ABC takes what they leave: 1.5 flows of 10.4 kB are 2.6% of the link, 7% of what the long flows of a class have.
 #[test]
 fn short_flows_do_not_count_as_demands() {
     let demands = beside_short_flows("demands");
-    assert!((demands - 1.0).abs() < 0.15, "{demands}");
+    assert!((demands - 1.0).abs() < 0.015 + 0.07, "{demands}");
     let counts = beside_short_flows("flows");
-    assert!(counts < 0.8, "{counts}");
+    let other = (1.5 + 1.75f64.sqrt()) / 4.0; // 2 y^2 - (1 + 2 l) y + l^2 = 0
+    let expected = (other - 0.25) / other;
+    assert!((counts / expected - 1.0).abs() < 0.015 + 0.07, "{counts}, expected {expected}");
 }
 
 /// One ack for two packets returns both marks.

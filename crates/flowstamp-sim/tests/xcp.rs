@@ -372,18 +372,19 @@ fn late_flow(router: &str) -> [f64; 2] {
     ["first", "late"].map(|group| r.summary.groups[group].goodput_bps)
 }
 
-/// XCPw with XCP's fairness controller divides a link as XCP does. With equal parts for each packet, a late flow stays small.
+/// XCPw with XCP's fairness controller divides a link as XCP does: windows of 50 packets differ by a packet at most. With equal
+/// parts for each packet, windows keep their ratio, and a late flow keeps the 1% that docs/models/xcp-w.md says.
 #[test]
 fn feedback_for_each_packet_shares_alike() {
     for router in [r#""xcp""#, r#""xcp-w""#] {
         let [first, late] = late_flow(router);
-        assert!((late / first - 1.0).abs() < 0.02, "{router}: {first} {late}");
+        assert!((late / first - 1.0).abs() < 1.0 / 50.0, "{router}: {first} {late}");
     }
     let [first, late] = late_flow(r#"{ law = "xcp-w", variant = "emulation" }"#);
-    assert!(late < 0.1 * first, "{first} {late}");
+    assert!((0.005..0.015).contains(&(late / first)), "{first} {late}");
 }
 
-/// Data centre, Internet and satellite: XCPw fills the link and loses nothing.
+/// Data centre, Internet and satellite: XCPw fills the link and loses nothing. Full is 0.95, as figure X4 reads "near optimal".
 #[test]
 fn feedback_for_each_packet_suits_any_path() {
     for (rate, rtt, duration) in

@@ -36,6 +36,11 @@ def _bitrate(run: Any, group: str) -> float:
     return math.nan if bps is None else float(bps) / 1e6
 
 
+def _stalled(run: Any, group: str) -> float:
+    share = _playback(run, group)["stalled_share"]
+    return math.nan if share is None else float(share)
+
+
 def _startup(run: Any, group: str) -> float:
     return float(_playback(run, group, "whole_run")["startup_s"]) / float(run.summary["groups"][group]["flows"])
 
@@ -49,7 +54,7 @@ def _advice(run: Any, link: str) -> float:
 
 
 MEASURES: dict[str, Callable[[Any, str], float]] = {
-    "stalled_share": lambda run, group: float(_playback(run, group)["stalled_share"]),
+    "stalled_share": _stalled,
     "stalls_per_hour": _per_hour("stalls"),
     "switches_per_hour": _per_hour("switches"),
     "video_mbps": _bitrate,

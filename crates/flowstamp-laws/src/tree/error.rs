@@ -1,26 +1,27 @@
-//! The error of a tree that does not fit its type, in the words of the person who writes the file, without names of
-//! Rust types.
+//! The error for a tree that does not match its type. Its messages use the words of a scenario file, not the names of Rust
+//! types.
 
 use super::{Table, Tree, Value};
 use serde::de::{self, Expected, Unexpected};
 use std::fmt;
 
-/// Beginning of the message for an unknown name, which another build may know.
+/// Beginning of the message for an unknown name. The browser lab's small build lacks names that the full build has.
 const NONE: &str = if cfg!(feature = "full") { "there is no " } else { "this build has no " };
 
 /// Beginning of the message for an unknown key.
 const UNKNOWN_KEY: &str = "unknown key ";
 
-/// Stands before and after the path in the alternate form of an error. No message begins with it.
+/// Encloses the path in the alternate form of an error. No message begins with this character.
 const MARK: char = '\0';
 
-/// A message and the key it refers to. Boxed, because every deserialised type has a result of at least this size.
+/// A message and the key it refers to. It is boxed because each deserialised type has a `Result` that is at least as large as
+/// its error.
 #[derive(Debug)]
 pub struct Error(Box<Wrong>);
 
 #[derive(Debug)]
 struct Wrong {
-    /// From the innermost part outwards: `.key` or `[index]`.
+    /// The parts of the path, `.key` or `[index]`, innermost first.
     path: Vec<String>,
     message: String,
 }
@@ -47,9 +48,9 @@ impl Error {
         self
     }
 
-    /// Adds the key in the table `value` that the message is about, if the path is lost: serde buffers the table of a
-    /// tagged enum, such as an application, and forgets under which key a value was. The path stays if several keys may
-    /// be meant. The browser lab's small build leaves this out.
+    /// Restores a lost path: looks in the table `value` for the key that the message is about. Serde buffers the table of a
+    /// tagged enum, such as an application, and loses the keys of its values. If several keys match, the path stays empty.
+    /// The browser lab's small build does not restore paths.
     #[cold]
     #[inline(never)]
     pub(super) fn located(mut self, value: &Value) -> Self {
@@ -76,8 +77,8 @@ impl Error {
     }
 }
 
-/// The message. The alternate form has the path before it, so that [`de::Error::custom`] keeps the path of an error of a
-/// part.
+/// Formats the message. The alternate form has the path before it. Serde hands errors of inner parts to [`de::Error::custom`]
+/// as text, which finds the path there.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.alternate() {
@@ -125,7 +126,8 @@ impl de::Error for Error {
     }
 }
 
-/// Collects the paths of the keys that a message may be about: it begins with an unknown key, or with a wrong value.
+/// Collects the paths of all keys that a message may be about. The message begins with an unknown key or with a wrong value,
+/// and this looks for that key or value.
 fn about(table: &Table, path: &str, message: &str, paths: &mut Vec<String>) {
     let unknown = message.strip_prefix(UNKNOWN_KEY).and_then(|rest| rest.strip_prefix('`')?.split_once('`'));
     for (key, value) in &table.0 {
@@ -147,7 +149,7 @@ fn about(table: &Table, path: &str, message: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The wrong value as it is written, or its kind.
+/// Formats a wrong value as a file has it, or names its kind if it is a list or a table.
 fn shown(found: Unexpected<'_>) -> String {
     match found {
         Unexpected::Bool(value) => value.to_string(),
@@ -162,7 +164,7 @@ fn shown(found: Unexpected<'_>) -> String {
     }
 }
 
-/// Describes the right value, where serde names a Rust type.
+/// Describes the expected value in plain words, where serde would name a Rust type.
 fn right(expected: &dyn Expected) -> String {
     let expected = expected.to_string();
     let plain = match expected.as_str() {

@@ -162,8 +162,11 @@ impl SenderLaw for Sender {
     type Params = Params;
 
     /// The authors built VCP on Reno. With selective acks the law is the same, and the rare losses cost less.
-    fn traits(_: &Params) -> SenderTraits {
-        SenderTraits { recovery: Recovery::Sack, ..SenderTraits::DEFAULT }
+    fn traits(p: &Params) -> SenderTraits {
+        // S.1 with the longest RTT that counts. Without feedback of overload, a longer RTT raises the window faster.
+        let most = scaled_growth(libm::log1p(growth(p.kappa, TRANSITION)), p.mi_limit);
+        let per_acked = libm::ceil(most).clamp(1.0, 1e6) as u32;
+        SenderTraits { recovery: Recovery::Sack, per_acked, ..SenderTraits::DEFAULT }
     }
 
     fn check(p: &Params) -> Result<(), Refused> {

@@ -28,6 +28,13 @@ fn view(ms: u64, queue: u64) -> LinkView {
     }
 }
 
+/// Error of a mean or a sum that is read when a packet has come. Packets come every `ms`, `x` of the time of 50 ms within which
+/// weights decay. Half of the newest packet counts, so that the mean is `(x / 2) coth(x / 2) = 1 + x^2 / 12` of the rate. A change
+/// of window has a mean and a sum in it. The factor of two is for the next term of the series, and for what is left of the start.
+fn error(ms: f64) -> f64 {
+    2.0 * 2.0 * (ms / 50.0).powi(2) / 12.0
+}
+
 /// A packet of a flow with a window of `window` packets leaves; returns the change of its window in packets.
 fn depart(router: &mut Router, at: LinkView, window: f64, rtt_ms: f64) -> f64 {
     let size = f64::from(SIZE);
@@ -53,10 +60,9 @@ fn a_packet_gets_its_part_of_equation_1() {
             change = depart(&mut router, view(2 * n, 0), 50.0, 100.0);
             assert!(n > 0 || change == 0.0, "no feedback in the first d");
         }
-        // A mean whose weights decay within 50 ms, read when a packet of a 2 ms spacing has just come, is 2% high.
-        assert!((change / (0.4 * 50.0 / 50.0) - 1.0).abs() < 0.05, "{variant:?}: {change}");
+        assert!((change / (0.4 * 50.0 / 50.0) - 1.0).abs() < error(2.0), "{variant:?}: {change}");
         assert!(
-            (router.aggregate() / (0.4 * 75e4) - 1.0).abs() < 0.05,
+            (router.aggregate() / (0.4 * 75e4) - 1.0).abs() < error(2.0),
             "{variant:?}: {}",
             router.aggregate()
         );
@@ -73,21 +79,22 @@ fn each_packet_follows_the_capacity() {
         depart(router, view(ms, 0), 100.0, 100.0)
     };
     (0..500).for_each(|ms| _ = at(&mut router, ms));
-    assert!(router.aggregate().abs() < 0.02 * 1.5e6, "{}", router.aggregate());
+    assert!(router.aggregate().abs() < 0.4 * error(1.0) * 1.5e6, "{}", router.aggregate());
     router.on_change(LinkChange::Capacity(Rate::from_mbps(6.0)));
-    for ms in 501..600u32 {
+    for ms in 500..600u32 {
         at(&mut router, ms.into());
         let gone = 1.0 - (-f64::from(ms - 499) / 50.0).exp();
         let expected = -0.4 * 75e4 * gone;
         assert!(
-            (router.aggregate() - expected).abs() < 0.02 * 75e4,
+            (router.aggregate() - expected).abs() < 0.4 * error(1.0) * 1.5e6,
             "{ms}: {} {expected}",
             router.aggregate()
         );
     }
     // -alpha C / 2 is 20 packets of window in an RTT, of which one of a hundred packets takes its part.
     let change = at(&mut router, 600);
-    assert!((change + 0.2 * (1.0 - (-2.0f64).exp())).abs() < 0.02, "{change}");
+    let expected = -0.2 * (1.0 - (-101.0f64 / 50.0).exp());
+    assert!((change - expected).abs() < 0.4 * error(1.0), "{change}, expected {expected}");
 }
 
 /// The least queue of the last propagation delay counts, and a short drain resets it at once.
@@ -156,7 +163,11 @@ impl Emulation {
 }
 
 /// A link whose load swings between 60% and 140% of its capacity in three seconds: both hand out the same window, within what
-/// the shape of the weights changes.
+/// the shape of the weights changes. The emulation's mean over `d` and our weights that decay within `d / 2` have the same mean
+/// age. With `w` for the swing's frequency, the former passes `sin(w d / 2) / (w d / 2)` of the swing, and the latter
+/// `1 / sqrt(1 + (w d / 2)^2)`. The queue makes `d` up to 480 ms, where these are 0.96 and 0.89: 7% of the input's part. The
+/// mean RTT swings by 190 ms of these 480 and has the same error, 3%. The least queue of three to four quarters of 100 ms
+/// misses up to 10 packets of its 380, 3%. The phases differ by 0.03.
 #[test]
 fn feedback_is_that_of_the_authors_emulation() {
     let mut router = router(Variant::Emulation);
@@ -189,10 +200,13 @@ fn feedback_is_that_of_the_authors_emulation() {
     let size = sums.iter().map(|[_, theirs]| theirs.abs()).fold(0.0, f64::max);
     assert!(size > 50.0, "the load swings: {size}");
     for (n, [ours, theirs]) in sums.iter().enumerate() {
-        assert!((ours - theirs).abs() < 0.12 * size, "half second {n}: {ours}, the emulation {theirs}");
+        assert!(
+            (ours - theirs).abs() < (0.07 + 0.03 + 0.03 + 0.03) * size,
+            "half second {n}: {ours}, the emulation {theirs}"
+        );
     }
     let total = |which: usize| sums.iter().map(|both| both[which].abs()).sum::<f64>();
-    assert!((total(0) / total(1) - 1.0).abs() < 0.05, "{} {}", total(0), total(1));
+    assert!((total(0) / total(1) - 1.0).abs() < 0.07, "{} {}", total(0), total(1));
 }
 
 /// Two flows with 10 and 40 packets in an RTT on a link for 100. With XCP's fairness controller both get the same increase. In the
@@ -213,9 +227,9 @@ fn the_variants_differ_in_fairness() {
         }
         gains[0] / gains[1]
     };
-    // The pool of increases is exactly used up, and cuts a few of the larger flow's packets more often.
-    assert!((gains(Variant::Paper) - 1.0).abs() < 0.05, "{}", gains(Variant::Paper));
-    assert!((gains(Variant::Emulation) - 4.0).abs() < 0.04, "{}", gains(Variant::Emulation));
+    // In 10 ms, X is 10 ms once and 2.5 ms four times. Its sum over 100 ms, 200 ms, changes by up to 10 ms from packet to packet.
+    assert!((gains(Variant::Paper) - 1.0).abs() < 10.0 / 200.0, "{}", gains(Variant::Paper));
+    assert!((gains(Variant::Emulation) - 4.0).abs() < 1e-6, "{}", gains(Variant::Emulation));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Results of links as bytes, with which jobs in other processes answer.
+//! Results of links as bytes, which jobs in other processes return.
 
 use super::combine::{Delays, OnLink};
 use super::link::Links;
@@ -24,41 +24,42 @@ impl Spent {
     }
 }
 
-/// A link as its run leaves it: its number, its summary, and the distribution of its queueing delay.
+/// A link's results: its number, its summary, and the distribution of its queueing delay.
 pub type Left = (u32, LinkSummary, Vec<(f64, f64)>);
 
 /// The results of one link's run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Part {
-    /// The flows.
+    /// Results of the flows on the link.
     pub flows: Vec<OnLink>,
-    /// The link.
+    /// Results of the link itself.
     pub left: Left,
-    /// The work.
+    /// The work that the run took.
     pub spent: Spent,
 }
 
-/// Why bytes are no answer of a job.
+/// The reason why bytes cannot be read as a job's results.
 pub type Broken = String;
 
-/// Writes a value as CBOR, which keeps every bit of numbers.
+/// Encodes a value as CBOR, which keeps floating-point numbers exact.
 pub fn written<T: Serialize>(value: &T) -> Result<Vec<u8>, Broken> {
     let mut bytes = Vec::new();
     ciborium::into_writer(value, &mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
-/// Reads what [`written`] wrote.
+/// Decodes bytes of [`written`].
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Broken> {
     ciborium::from_reader(bytes).map_err(|error| error.to_string())
 }
 
-/// For some links, the time by which another link slows down each flow that crosses them, picoseconds; 0 for `None`.
+/// For some links and each flow that crosses them: by how much the slowest other link slows the flow down, in picoseconds.
+/// 0 stands for `None`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SlowerOn(Vec<(u32, Vec<u64>)>);
 
 impl SlowerOn {
-    /// The times of these links after the first pass.
+    /// Computes the times for these links from the delays of the first pass.
     pub fn of(links: &Links, wanted: &[u32], delays: &Delays) -> Self {
         let one = |link: &u32| {
             let time = |flow: &u32| delays.slower_elsewhere(*flow, links.place(*link, *flow));
@@ -70,7 +71,7 @@ impl SlowerOn {
         Self(all)
     }
 
-    /// The time of a flow on a link.
+    /// Returns the time of a flow that crosses a link.
     pub fn get(&self, links: &Links, link: u32, flow: u32) -> Option<Time> {
         let at = self.0.binary_search_by_key(&link, |(link, _)| *link).ok()?;
         let place = links.crossing(link).binary_search(&flow).ok()?;

@@ -1,4 +1,5 @@
-//! Idle links before a run, where each link leads, and the paths of flows.
+//! Builds the fabric before a run: idle links, the link or host that each one leads to, and first timers. Also describes the
+//! paths of flows.
 
 use super::pfc::{FULL, Pfc};
 use super::{BY_ONE, Fabric, HOST, IMPAIRED, PAUSED, PREFETCHED, SEVERAL};
@@ -16,8 +17,8 @@ use flowstamp_laws::sender::PathView;
 use flowstamp_laws::units::{Rate, Time};
 
 impl Fabric {
-    /// Makes idle links and schedules the first event of each timer. `sides` says what the host of each link may do
-    /// ahead of time.
+    /// Creates idle links, and schedules the first event of each timer. `sides` has the flags of each link's host: what the
+    /// host may do ahead of time.
     #[must_use]
     pub fn new(
         scenario: &Scenario,
@@ -79,14 +80,14 @@ impl Fabric {
         fabric
     }
 
-    /// Handles events as in a network of many links.
+    /// Switches to the event queue and the prefetching of a network of many links, so that a test of a small network covers them.
     #[cfg(test)]
     pub fn as_of_many_links(&mut self) {
         self.events = std::mem::take(&mut self.events).into_many();
         self.prefetches = true;
     }
 
-    /// Lets links with flow control lead to a switch that may pause them.
+    /// Marks links with priority flow control that lead to a switch, because the switch may pause them.
     fn pause_at_ends(&mut self, plans: &[LinkPlan]) {
         for (to, _) in self.leads_to.iter_mut().zip(plans).filter(|(_, plan)| FULL && plan.pfc.is_some()) {
             // A host takes its packets at once, and never pauses.
@@ -138,11 +139,11 @@ impl Fabric {
         .collect()
     }
 
-    /// For each link, whether it is an access link that only one router link feeds. The laws of that router link must
-    /// hear only of packets and their own timers, because both process earlier transmissions first. Its end must not be
-    /// impaired.
+    /// For each link, whether it is an access link whose arrivals are known in advance. Such a link has only one feeder, which
+    /// is a router link without events per packet and without impairments. Only packets and its own timers may change the
+    /// feeder's laws. Both first process all earlier transmissions, which a capture or a change of capacity does not.
     fn fed_by_one(&self) -> Vec<bool> {
-        /// No feeder seen yet. `OTHERS` is a host, or several links.
+        /// No feeder has been seen yet. `OTHERS` stands for a host or for several links.
         const NOBODY: u32 = u32::MAX;
         const OTHERS: u32 = u32::MAX - 1;
         let mut feeder = vec![NOBODY; self.links.len()];
@@ -168,7 +169,7 @@ impl Fabric {
         feeder.iter().enumerate().map(|(number, by)| number >= routers && by_one(by)).collect()
     }
 
-    /// The path over these routes for packets and acks of these sizes.
+    /// Describes the path along these routes, for packets and acks of these sizes. It has no RTT if a delay on it is random.
     #[must_use]
     pub fn path(&self, routes: FlowRoutes, [packet, ack]: [u16; 2]) -> PathView {
         let links = |route: u32| {

@@ -11,7 +11,7 @@
 //! | quantity | upper bound |
 //! |---|---|
 //! | packets in flight of flows with a window | twice the capacity of path and buffers plus the first windows; growth by a factor of three per round trip |
-//! | the same with larger buffers | the packets that the path carries in the whole run: a window grows by at most what is acknowledged |
+//! | the same with larger buffers, or behind hosts' links that are slower than the path | the packets that the path carries in the whole run, times the window's growth for each |
 //! | packets of applications with a rate, and of flows with a size | the packets produced; twice the packets transferred |
 //! | packets of flows that arrive at random | four times the mean size of the concurrent flows, and the packets that one alone may have |
 //! | datagrams | those produced in a round trip, those that buffers hold, and those produced beyond an access link's rate |
@@ -389,7 +389,10 @@ impl Builder<'_> {
         let told = laws.iter().filter(|law| law.traits().told);
         let windows = told.map(|law| law.build(&self.view(group)).cwnd() / packet);
         let first = flows * (windows.fold(group.transport.initial_window, f64::max) + 4.0);
-        let path = 2.0 * (first + round_trip + room);
+        // Hosts' links lose nothing. Where they are slower than the path, no feedback or loss ends an endless flow's growth.
+        let hosts = access.map_or(f64::MAX, |access| flows * access.rate.bytes_per_sec() / packet);
+        let by_hosts = transfers.is_none() && group.application.is_none() && hosts < slowest;
+        let path = if by_hosts { f64::MAX } else { 2.0 * (first + round_trip + room) };
         let blind = laws.iter().all(|law| law.header() == Header::Plain);
         // Nothing is known before the first round trip is over. Afterwards a window without router feedback at most
         // doubles per round trip, or nearly triples with a gain that probes for bandwidth (BBR: 2 / ln 2).
@@ -401,8 +404,7 @@ impl Builder<'_> {
         } else {
             f64::MAX
         };
-        let gain = if blind && !self.asks_for_rates(group, laws) { 1.0 } else { 3.0 };
-        let carried = first + gain * slowest * duration_s;
+        let carried = first + self.acknowledged(group, laws, [slowest, hosts]);
         // A burst of all packets waits at a host.
         [all.min(transferred).min(path).min(grown).min(carried); 2]
     }
@@ -417,6 +419,14 @@ impl Builder<'_> {
             initial_window: group.transport.initial_window,
             app_rate: group.rate,
         }
+    }
+
+    /// Packets by which windows may grow in the whole run, at these rates of the path and of the hosts' links.
+    fn acknowledged(&self, group: &FlowGroup, laws: &[SenderSpec], [path, hosts]: [f64; 2]) -> f64 {
+        let blind = laws.iter().all(|law| law.header() == Header::Plain);
+        let gain = if blind && !self.asks_for_rates(group, laws) { hosts.min(path) } else { 3.0 * path };
+        let per_acked = laws.iter().map(|law| law.traits().per_acked).max().unwrap_or(1);
+        gain.max(f64::from(per_acked) * hosts.min(path)) * self.scenario.duration.as_secs_f64()
     }
 
     fn asks_for_rates(&self, group: &FlowGroup, laws: &[SenderSpec]) -> bool {

@@ -46,7 +46,7 @@ pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> F
     let (sender, receiver) = (2 * packet.flow + 1, 2 * packet.flow + 2);
     let port = 49_152 + (packet.flow % 16_384) as u16; // ports without a registered service
     let (seq, ack) = numbers(packet);
-    // ECN's own mark overwrites ABC's, and ABC's acks carry none.
+    // A CE mark replaces ABC's bits, and ABC's acks have none.
     let own = packet.header != Header::Abc || (packet.data && !packet.congestion_experienced);
     FrameSpec {
         src_host: if packet.data { sender } else { receiver },

@@ -36,7 +36,7 @@ fn counts(viewers: impl Iterator<Item = Viewed>) -> VideoCounts {
         bitrates_bps += viewed.bitrates_bps;
     }
     let shown_s = sum.played_s + sum.stalled_s;
-    sum.stalled_share = if shown_s > 0.0 { sum.stalled_s / shown_s } else { 0.0 };
+    sum.stalled_share = (shown_s > 0.0).then(|| sum.stalled_s / shown_s);
     sum.bitrate_bps = (sum.segments > 0).then(|| bitrates_bps / sum.segments as f64);
     sum
 }
