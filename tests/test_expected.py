@@ -128,11 +128,12 @@ def test_every_claim_of_a_figure_that_is_checked_is_known(memory: Memory) -> Non
 
 
 def test_the_readme_has_the_scores(memory: Memory) -> None:
+    """All in one line, each with a link to its paper's page."""
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     found = {score.law: score for score in scores(map(read, available().values()), memory)}
-    for law in TITLES:
-        told = str(found[law]).removeprefix(f"{law} ")
-        assert f"| [{law}](docs/results/{law.lower()}.md) | {told} |" in readme
+    told = {law: str(found[law]).removeprefix(law) for law in TITLES}
+    line = ", ".join(f"[{law}](docs/results/{law.lower()}.md){score}" for law, score in told.items()) + "."
+    assert line in readme.splitlines()
 
 
 # ---------------------------------------------------------------------------------------------------- made up

@@ -444,6 +444,30 @@ def test_a_word_says_what_a_claims_number_is(expr: str, expected: str) -> None:
     assert kinds.kind(expr) == expected
 
 
+def test_the_words_are_explained() -> None:
+    assert kinds.NOTES in (report.FOLDER.parent / "how-claims-are-judged.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        ("sum(xcp.all_drops[x <= 800])", "packets"),
+        ("max(abs(a.mean_queue_packets - 4))", "packets"),
+        ("max(median(all_samples(a, 'flow_rtt_ms', 50, 300)), median(all_samples(b, 'flow_rtt_ms', 5, 9)))", "ms"),
+        ("above_after(pcp, 'utilization', 0.9, 0, 2)", "s"),
+        ("throughput(rcp, 'B.0', 80, 98)", "Mb/s"),
+        ("first(c55.after_rtts)", "RTTs"),
+        ("max(full.max_queue_packets) * 1300 / 64000", ""),
+        ("max(rcp.mean_queue_packets / red.mean_queue_packets)", ""),
+        ("min(xcp.utilization)", ""),
+        ("mean(samples(rcp, 'flows_estimate', 90, 100))", ""),
+        ("min(a.all_drops - b.mean_queue_ms)", ""),
+    ],
+)
+def test_a_number_has_its_unit(expr: str, expected: str) -> None:
+    assert kinds.unit(expr) == expected
+
+
 def test_a_long_command_has_lines_of_its_own() -> None:
     long = "tools/ns2/two_way.py V3 xcp --set dumbbell.rate=10Mbps --seeds 5"
     assert (

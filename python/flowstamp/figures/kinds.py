@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Says in a word or two what a claim's number is, such as `largest ratio`, so that tables of claims can be read.
+"""Says in a word or two what a claim's number is, such as `largest ratio`, and its unit, so that tables can be read.
 
 A claim's words rarely say what was measured: "utilisation is above 0.9 in most cases" is measured as a share of the
-points. The kind follows from the claim's expression.
+points. Kind and unit follow from the claim's expression.
 """
 
 from __future__ import annotations
@@ -16,9 +16,27 @@ RATIOS = {"bin_ratios", "max_ratios", "bin_over", "slowdown", "group_slowdown", 
 KEPT = {"first", "last", "abs"}
 """Functions whose value is of the same kind as their argument."""
 NAMED = {"log10": "logarithm", "trend": "exponent", "jain": "Jain's index", "count": "number", "std": "deviation"}
+UNITS = {
+    "_mbps": "Mb/s",
+    "_packets": "packets",
+    "_drops": "packets",
+    "_ms": "ms",
+    "_us": "us",
+    "_rtts": "RTTs",
+    "_deg": "degrees",
+    "drops": "packets",
+    "max_fct": "s",
+    "above_after": "s",
+    "afct_of": "s",
+    "afct": "s",
+    "throughput": "Mb/s",
+    "throughputs": "Mb/s",
+    "group": "Mb/s",
+    "window": "packets",
+    "megabytes": "MB",
+}
+"""Units of measures and functions, by the name or by its end after an underscore."""
 NOTES = (
-    "*Ours* is the mean over the seeds. The least and the largest value of a seed are in brackets. The word before the "
-    "number says what it is:\n\n"
     "- *Least*, *largest*, *mean* and *total* are over the points, links, flows or samples of the figure.\n"
     "- A *ratio* is one curve over another, and a *difference* is one curve less another.\n"
     "- A *distance* is a difference without its sign, from another curve or from the number in the claim. A *relative "
@@ -26,8 +44,7 @@ NOTES = (
     "- A *share of points* is the part of the points at which a condition holds.\n"
     "- A *logarithm* is decimal, an *exponent* is that of a power law, and a *relative deviation* is a standard "
     "deviation over the mean.\n"
-    "- Without a word, the number is the quantity that the claim names.\n\n"
-    "The figure's page has the exact expression. `flowstamp figure NAME --seeds 5` repeats a row."
+    "- Without a word, the number is the quantity that the claim names."
 )
 """The meaning of these words, for a page."""
 
@@ -35,6 +52,35 @@ NOTES = (
 def kind(expr: str) -> str:
     """Returns what the value of a claim's expression is; empty if there is no more to say than a measure's name."""
     return _kind(ast.parse(" ".join(expr.split()), mode="eval").body)
+
+
+def unit(expr: str) -> str:
+    """Returns the unit of a claim's value; empty if it has none, or if the expression computes with it."""
+    return _unit(ast.parse(" ".join(expr.split()), mode="eval").body)
+
+
+def _unit(node: ast.expr) -> str:
+    match node:
+        case ast.Subscript(value=inner) | ast.UnaryOp(operand=inner):
+            return _unit(inner)
+        case ast.Attribute(attr=name):
+            return _named(name)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            sides = {_unit(side) for side in (left, right) if not _constant(side)}
+            return sides.pop() if len(sides) == 1 else ""
+        case ast.Call(func=ast.Name(id="samples" | "all_samples"), args=[_, ast.Constant(value=str(name)), *_]):
+            return _named(name)
+        case ast.Call(func=ast.Name(id=name), args=args) if name in (REDUCED.keys() | KEPT):
+            units = {_unit(one) for one in args}
+            return units.pop() if len(units) == 1 else ""
+        case ast.Call(func=ast.Name(id=name)):
+            return _named(name)
+    return ""
+
+
+def _named(name: str) -> str:
+    end = f"_{name.rpartition('_')[2]}" if "_" in name else name
+    return UNITS.get(name, UNITS.get(end, ""))
 
 
 def _kind(node: ast.expr) -> str:

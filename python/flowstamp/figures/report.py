@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Writes the pages of docs/results from the figures' files and `expected.json`: `python -m flowstamp.figures.report`.
 
-A page per paper has its score, the main causes of what differs (`causes.toml`), its headlines (claims with
-`headline = true`) and each differing claim by cause. A second page has all claims in the paper's order. If the first
-page would be too long, the differing claims have pages of their own.
+A page per paper has its score, an overview (`overviews.toml`), the main causes of what differs (`causes.toml`), its
+headlines (claims with `headline = true`) and each differing claim by cause. A second page has all claims in the paper's
+order. If the first page would be too long, the differing claims have pages of their own.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from itertools import groupby
 from pathlib import Path
 
 from flowstamp.figures.catalogue import available, read
-from flowstamp.figures.command import shown_values
-from flowstamp.figures.kinds import NOTES, kind
+from flowstamp.figures.command import shown_number, shown_values
+from flowstamp.figures.kinds import kind, unit
 from flowstamp.figures.memory import Memory
 from flowstamp.figures.scores import PAPERS, Score, paper_of, scores
 from flowstamp.figures.spec import Claim, FigureSpec, Of
@@ -26,6 +26,7 @@ from flowstamp.files import write_whole
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs/results"
 CAUSES = FOLDER / "causes.toml"
+OVERVIEWS = FOLDER / "overviews.toml"
 TITLES = {
     "XCP": "*Congestion Control for High Bandwidth-Delay Product Networks*, SIGCOMM 2002",
     "RCP": "*Rate Control Protocol (RCP): Congestion Control to Make Flows Complete Quickly*, thesis, Stanford 2007",
@@ -40,6 +41,8 @@ HEADS: Mapping[Of, str] = {
 }
 TERMS = (
     "Names in code, such as `xcp-no-drops`, are claims of the same figure, or of the figure named before them.",
+    "*Jain's index* of fairness is 1 if all flows get the same rate. The *bandwidth-delay product* is the capacity "
+    "times the round-trip time (RTT).",
     "*Start-up* is the warm-up, which is left out of means.",
     "*Ack compression* is the bunching of acks that wait behind data in a queue, so that senders answer with bursts.",
     "*The same flows* in ns-2 have the same starts and sizes as ours.",
@@ -75,6 +78,12 @@ MOST_LINES = 250
 """The length from which a page is two."""
 PROVISIONAL = "provisional"
 OTHER = "Other causes"
+OURS = (
+    "*Ours* is the mean over the seeds, with the least and the largest value of a seed in brackets. [These "
+    "words](../how-claims-are-judged.md#words-before-a-number) before a number say what it is. The figure's page has "
+    "the exact expression, and `flowstamp figure NAME --seeds 5` repeats a row."
+)
+HEADLINES = "| figure | the paper says | verdict | ours | holds if | the bound is from |\n|---|---|---|---|---|---|"
 DIFFERENCES = "| figure | the paper says | ours | holds if |\n|---|---|---|---|"
 TABLE = "| figure | claim | holds if | ours | verdict | seeds |\n|---|---|---|---|---|---|"
 
@@ -111,8 +120,11 @@ def row(figure: FigureSpec, verdict: Verdict) -> str:
 
 def ours(verdict: Verdict) -> str:
     """Formats a claim's value, after a word that says what it is."""
-    number = shown_values(verdict)
-    return number if verdict.measured is None else f"{kind(verdict.claim.expr)} {number}".strip()
+    number, bracket, band = shown_values(verdict).partition(" (")
+    if verdict.measured is None:
+        return number
+    words = (kind(verdict.claim.expr), number, unit(verdict.claim.expr))
+    return " ".join(filter(None, words)) + bracket + band
 
 
 def link(figure: FigureSpec) -> str:
@@ -168,6 +180,11 @@ def _cause(title: str, text: str, run: str, claims: Mapping[str, list[str]]) -> 
     return Cause(title, text, run, frozenset((figure, claim) for figure, ids in claims.items() for claim in ids))
 
 
+def overviews() -> dict[str, dict[str, str]]:
+    """Reads the paragraphs that open each paper's page, by their first words."""
+    return tomllib.loads(OVERVIEWS.read_text(encoding="utf-8"))
+
+
 Found = tuple[FigureSpec, Verdict]
 
 
@@ -201,14 +218,17 @@ class Page:
     def _summary(self, caused: str, others: str) -> Iterator[str]:
         law = self.score.law
         authors = next(paper for paper, name in PAPERS.items() if name == law)
+        always = sum(all(one.status == "holds" for one in result.verdicts) for result in self.score.results)
         yield f"# {law}'s published results"
         yield (
             f"**{self.score.held} of {len(self.score.results)} published results hold**"
-            f"{f' ({self.score.but})' if self.score.but else ''} in Flowstamp. The paper is {authors}: {TITLES[law]}. "
+            f"{f' ({self.score.but})' if self.score.but else ''} in Flowstamp, {always} of them with every seed. "
+            f"The paper is {authors}: {TITLES[law]}. "
             f"[How claims are judged](../how-claims-are-judged.md) explains verdicts and the count. "
             f"[The model's page](../models/{law.lower()}.md) describes the law. "
             f"[All claims]({law.lower()}-claims.md) have a page of their own. [Terms](#terms) are explained at the end."
         )
+        yield from self._overview()
         yield "## Main causes of differences"
         yield from self._main_causes(caused, others or f"#{anchor(OTHER)}")
         yield "## Headlines"
@@ -228,11 +248,17 @@ class Page:
         yield f"# {law}: {what}"
         yield (
             f"This page belongs to [{law}'s published results]({law.lower()}.md), which has the main causes of "
-            "differences and the headlines. *Ours* is the mean over the seeds, with the least and the largest value of "
-            f"a seed in brackets. The word before a number says what it is: [list]({law.lower()}.md#headlines)."
+            f"differences and the headlines. {OURS}"
         )
         yield from parts
         yield from self._terms()
+
+    def _overview(self) -> Iterator[str]:
+        """Yields what the results mean, for researchers and for operators, with numbers of claims in place of names."""
+        measured = {f"{spec.id}:{one.claim.id}": one for spec, one in self.verdicts}
+        for head, text in overviews()[self.score.law].items():
+            told = re.sub(r"\{([^}]+)\}", lambda found: shown_number(measured[found[1]].measured), text)
+            yield f"**{head}.** {plain(told)}"
 
     def _terms(self) -> Iterator[str]:
         yield "## Terms"
@@ -265,13 +291,14 @@ class Page:
         yield "\n".join(["| cause | claims | figures |\n|---|---|---|", *rows])
 
     def _headlines(self) -> Iterator[str]:
-        yield NOTES
+        yield OURS
         rows = []
         for spec, one in self.headlines:
             count = {"": "", PROVISIONAL: f" ({PROVISIONAL})"}.get(seeds(one), f" ({seeds(one)} seeds)")
             told = [link(spec), cell(one.claim.paper), f"**{one.status}**{count}", ours(one)]
-            rows.append(line([*told, expected(one.claim)]))
-        yield "\n".join(["| figure | the paper says | verdict | ours | holds if |\n|---|---|---|---|---|", *rows])
+            source, *_ = re.split(r"\. (?=[A-Z])", one.claim.source)
+            rows.append(line([*told, expected(one.claim), cell(source)]))
+        yield "\n".join([HEADLINES, *rows])
 
     def _different(self) -> Iterator[str]:
         if self.caused or self.others:
