@@ -103,7 +103,8 @@ def curves(given: Given, panel: PanelSpec) -> list[plot.Curve]:
     """Returns a panel's curves: its runs, formulas, and published values."""
     spec = given.figure
     if spec.draw.of(panel).x == "figure":
-        return [_per_figure(given, panel.y, n, name) for n, name in enumerate(panel.runs)]
+        means = [_per_figure(given, panel.y, n, name) for n, name in enumerate(panel.runs)]
+        return means + _published(spec, panel, means)
     found: list[plot.Curve] = []
     for name, style in styles(spec, panel).items():
         label = next(run.label for run in spec.runs if run.name == name)
