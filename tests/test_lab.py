@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -163,21 +161,6 @@ def _why_no_quic() -> str:
     return "" if Path("/sys/kernel/btf/vmlinux").exists() else "the kernel has no BTF"
 
 
-@pytest.mark.skipif(
-    linux.program() is None or quic.program() is None, reason="flowstamp-linux or flowstamp-quic is missing"
-)
-def test_a_lab_knows_the_laws_that_quic_carries(tmp_path: Path) -> None:
-    # The program for Linux does not depend on that for QUIC, so it has the rule a second time.
-    told = subprocess.run([str(quic.program()), "quic", "laws"], capture_output=True, text=True, check=True).stdout
-    file = tmp_path / "lab.toml"
-    file.write_text(H3.replace("WHERE", "path").replace('host = {law = "rcp"}', 'host = {law = "xcp"}'))
-    with pytest.raises(ScenarioError, match="QUIC does not carry xcp; use one of ") as refused:
-        lab.scenario_of(file)
-    there = re.search("use one of ([^;]*)", str(refused.value))
-    assert there is not None
-    assert there[1].split(", ") == told.split()
-
-
 @pytest.mark.long
 @pytest.mark.kernel
 @pytest.mark.skipif(bool(_why_no_quic()), reason=_why_no_quic())
@@ -248,6 +231,8 @@ def test_a_lab_under_another_protocol() -> None:
     quic = trials.variant(pages, "quic-rcp", LABS)
     assert (quic["router"]["law"], quic["host"]) == ("rcp", {"law": "rcp"})
     assert [(flows["app"], flows.get("size")) for flows in quic["flows"]] == [("h3", None), ("h3", "100kB")]
+    xcp = trials.variant(pages, "quic-xcp", LABS)
+    assert (xcp["router"], xcp["host"]) == ({"law": "xcp", "where": "bpf"}, {"law": "xcp"})
     assert trials.variant(pages, "quic-bbr3", LABS)["router"] == {"law": "none", "where": "bpf"}
     blind = tomllib.loads((LABS / "xcp-b-trace.toml").read_text())
     assert trials.variant(blind, "xcp-b", LABS)["host"] == {"law": "xcp", "any_rtt": True}
@@ -351,8 +336,8 @@ def test_compare_takes_labs_that_the_simulator_cannot_run(tmp_path: Path, monkey
     monkeypatch.setattr(lab, "run", lambda *_, **__: pytest.fail("a protocol was not refused"))
     with pytest.raises(UsageError, match=r'app = "video" of flows.follows is QUIC; use "quic-cubic"'):
         trials.run(LABS / "scone.toml", ["cubic"], tmp_path, trials=1)
-    with pytest.raises(ScenarioError, match=r"scone.toml with quic-xcp: .*QUIC does not carry xcp"):
-        trials.run(LABS / "scone.toml", ["quic-cubic", "quic-xcp"], tmp_path, trials=1)
+    with pytest.raises(ScenarioError, match=r"scone.toml with quic-vcp: .*QUIC does not carry vcp"):
+        trials.run(LABS / "scone.toml", ["quic-cubic", "quic-vcp"], tmp_path, trials=1)
 
 
 @pytest.mark.skipif(bool(_why_not()), reason=_why_not())

@@ -64,7 +64,7 @@ pub struct PathView {
 pub struct Ack<'a> {
     /// Now.
     pub now: Time,
-    /// Newly acknowledged packets, at least one.
+    /// Newly acknowledged packets, at least one. Zero where feedback comes without an ack, as XCP's does over QUIC.
     pub newly_acked: u32,
     /// Those of them whose ack has an ECN echo. With [`Echo::PerPacket`] these are the marked packets.
     pub marked: u32,

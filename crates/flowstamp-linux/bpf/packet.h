@@ -308,6 +308,34 @@ FS_INLINE bool fs_rcp_carried(struct __sk_buff *skb, const struct fs_found *foun
 }
 
 /*
+ * Reads XCP's change, and its RTT and packets in flight as the stamp encodes them. False if they are outside the frame's linear part.
+ * The two branches differ in the kind of memory, so the verifier allows no common code for them.
+ */
+FS_INLINE bool fs_xcp_carried(struct __sk_buff *skb, const struct fs_found *found, __be32 *change, __u16 *rtt,
+			      __u16 *in_flight)
+{
+	__u8 *option;
+
+	if (found->quic) {
+		__u8 stamp[FS_QUIC_STAMP_LEN];
+
+		if (bpf_skb_load_bytes(skb, found->option + FS_AT_STAMP, stamp, sizeof(stamp)))
+			return false;
+		__builtin_memcpy(change, stamp, sizeof(*change));
+		*rtt = (__u16)stamp[4] << 8 | stamp[5];
+		*in_flight = (__u16)stamp[6] << 8 | stamp[7];
+		return true;
+	}
+	option = FS_AT(found->option, FS_LONG_LEN);
+	if (!option)
+		return false;
+	__builtin_memcpy(change, option + FS_AT_STAMP, sizeof(*change));
+	*rtt = (__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1];
+	*in_flight = (__u16)option[FS_AT_FLAGS] << 8 | option[FS_AT_FLAGS + 1];
+	return true;
+}
+
+/*
  * Replaces the four bytes `was` at `offset` in the option by `is` and updates the checksum of TCP or UDP. A wrong checksum
  * stays wrong, and a UDP checksum of zero stays zero.
  */

@@ -17,7 +17,7 @@
  *    the queueing discipline decides the order / the program runs before the queue, so it cannot reorder. `prio` and
  *    `pfifo_fast` have a band for this priority.
  * 6. Each datagram of a segmentation-offload frame may have a stamp packet of QUIC / the first one's is stamped / a sender that
- *    paces sends datagrams one by one, and an echo is the newest rate.
+ *    paces sends datagrams one by one. RCP's echo is the newest rate, and the others' requests to XCP grant nothing.
  *
  * On a shared link, other traffic is counted and put into its class; the law does not see it.
  *
@@ -212,11 +212,12 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
 	__u32 packets = fs_segments(skb), bytes = skb->wire_len;
 	struct fs_found found = {};
-	__u64 rtt_us, x_q4, in_flight;
+	__u64 rtt_us, x_q4;
+	__u16 rtt, in_flight;
 	__be32 was, stamp;
 	__s32 carried, feedback;
-	__u8 *option = 0;
-	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_XCP, FS_PROTO_TCP, &found);
+	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_XCP, FS_PROTO_TCP, &found) ||
+		       fs_find_quic(skb, FS_EXID_XCP, &found);
 	struct Qdisc *queue;
 	__u32 waiting;
 
@@ -237,16 +238,11 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 		sum->xcp_b.frames++;
 		sum->xcp_b.packets += packets;
 	}
-	if (stamped)
-		option = FS_AT(found.option, FS_LONG_LEN);
-	if (!option) {
+	if (!stamped || !fs_xcp_carried(skb, &found, &was, &rtt, &in_flight)) {
 		sum->xcp.input_bytes += bytes;
 		return;
 	}
-	__builtin_memcpy(&was, option + FS_AT_STAMP, sizeof(was));
-	rtt_us = (__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1];
-	rtt_us = rtt_us == FS_RTT_UNKNOWN ? 0 : fs_rtt_unpack(rtt_us);
-	in_flight = (__u16)option[FS_AT_FLAGS] << 8 | option[FS_AT_FLAGS + 1];
+	rtt_us = rtt == FS_RTT_UNKNOWN ? 0 : fs_rtt_unpack(rtt);
 	x_q4 = fs_xcp_x_q4(rtt_us, in_flight);
 	params.max_rtt_us = config.xcp.max_rtt_us;
 	carried = bpf_ntohl(was);

@@ -1,4 +1,4 @@
-//! Runs RCP's router on datagrams with stamp packets of QUIC with BPF_PROG_RUN, and compares every frame with the Rust codec's
+//! Runs the routers of RCP and XCP on datagrams with stamp packets of QUIC with BPF_PROG_RUN, and compares every frame with the Rust codec's
 //! result.
 
 mod packets;
@@ -22,14 +22,15 @@ use skeleton::{RouterSkel, RouterSkelBuilder, types};
 const OFFER: u32 = 1000;
 const UDP_LEN: usize = 8;
 
-fn load(object: &mut MaybeUninit<OpenObject>) -> RouterSkel<'_> {
+fn load(object: &mut MaybeUninit<OpenObject>, protocol: Protocol) -> RouterSkel<'_> {
     let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
-    config.law = packets::number(Protocol::Rcp);
+    config.law = packets::number(protocol);
     config.ifindex = 1;
     config.link_bytes = 14;
     config.cpus = libbpf_rs::num_possible_cpus().expect("a number") as u64;
     config.rcp.max_rtt_us = 20_000_000;
+    config.xcp.max_rtt_us = 4_000_000;
     let skeleton = open.load().expect("the kernel takes it");
     let link = types::fs_link { offer: OFFER, ..Default::default() };
     // SAFETY: a plain C structure.
@@ -138,7 +139,7 @@ fn stamp_packets_get_the_routers_rate() {
         return;
     }
     let mut object = MaybeUninit::uninit();
-    let skeleton = load(&mut object);
+    let skeleton = load(&mut object, Protocol::Rcp);
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(2000));
     let stamped = std::cell::Cell::new(0);
     let case = |(payload, wrapping): (Vec<u8>, Wrapping)| {
@@ -172,4 +173,57 @@ fn stamp_packets_get_the_routers_rate() {
     };
     runner.run(&(payload(), wrapping()), case).unwrap_or_else(|error| panic!("{error}"));
     assert!(stamped.get() > 100, "few of the cases were stamp packets: {}", stamped.get());
+}
+
+/// The fields of `fs_xcp_sums`: bytes, the sum of X, and the bytes of packets with X. They follow RCP's three.
+fn counted_by_xcp(skeleton: &RouterSkel<'_>) -> [u64; 3] {
+    let cpus = skeleton.maps.sums.lookup_percpu(&[0; 4], MapFlags::ANY).expect("an array").expect("of one");
+    cpus.iter().fold([0; 3], |sum, cpu| {
+        // SAFETY: a plain C structure, as long as the map's value.
+        let own = unsafe { std::ptr::read_unaligned(cpu.as_ptr().cast::<types::fs_sums>()) };
+        let more = [own.xcp.input_bytes, own.xcp.sum_x_q4, own.xcp.x_bytes];
+        [0, 1, 2].map(|at| sum[at] + more[at])
+    })
+}
+
+/// A router of XCP whose pools are empty grants no increase and leaves decreases. It hears of RTT and packets in flight, and counts
+/// all bytes as input.
+#[test]
+fn stamp_packets_get_the_feedback_of_xcp() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, Protocol::Xcp);
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(1000));
+    let stamped = std::cell::Cell::new(0);
+    let case = |(payload, wrapping): (Vec<u8>, Wrapping)| {
+        let (frame, start, pseudo) = wrapped(&payload, wrapping);
+        let before = counted_by_xcp(&skeleton);
+        let out = run(&skeleton, &frame);
+        let mut expected = payload.clone();
+        let packet =
+            Packet::parse(&payload).filter(|p| p.protocol == Protocol::Xcp && wrapping.protocol == 17);
+        if packet.is_some() {
+            quic_stamp::replace(&mut expected, Protocol::Xcp, |old| (old.value as i32).min(0) as u32);
+        }
+        let end = start + payload.len();
+        prop_assert_eq!(&out[start..end], &expected);
+        if expected != payload && wrapping.has_checksum {
+            prop_assert_eq!(ones_sum(&[&pseudo, &out[start - UDP_LEN..end]]), 0xffff);
+            stamped.set(stamped.get() + 1);
+        }
+        let after = counted_by_xcp(&skeleton);
+        let x_q4 = packet.map_or(0, |p| {
+            let rtt_us = u64::from(p.stamp.rtt.to_micros().unwrap_or(0)).min(20_000_000);
+            if p.stamp.last == 0 { 0 } else { rtt_us * 16_000 / u64::from(p.stamp.last) }
+        });
+        let bytes = after[0] - before[0];
+        prop_assert!(bytes >= payload.len() as u64 && bytes <= frame.len() as u64);
+        prop_assert_eq!(after[1] - before[1], x_q4);
+        prop_assert_eq!(after[2] - before[2], if x_q4 > 0 { bytes } else { 0 });
+        Ok(())
+    };
+    runner.run(&(payload(), wrapping()), case).unwrap_or_else(|error| panic!("{error}"));
+    assert!(stamped.get() > 50, "few of the cases were stamp packets: {}", stamped.get());
 }

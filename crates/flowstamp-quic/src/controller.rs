@@ -2,9 +2,10 @@
 
 use crate::scone::Scone;
 use crate::sender::{INITIAL_WINDOW, Sender};
-use crate::stamps::{self, Stamps};
+use crate::stamps::Stamps;
 use flowstamp_laws::registry::{Header, RouterSpec, SenderSpec};
 use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::{rcp, xcp};
 use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use serde::de::DeserializeOwned;
 use std::any::Any;
@@ -133,18 +134,45 @@ fn named<T: DeserializeOwned>(text: &str, unknown: impl FnOnce(&str) -> String) 
 /// One line that says why QUIC cannot carry the law, and which it can.
 pub fn law(text: &str) -> Result<SenderSpec, String> {
     let mut spec: SenderSpec = named(text, not_carried)?;
-    if let SenderSpec::Rcp(params) = &mut spec {
-        // Without it nothing would limit a flow whose path has no router of RCP's.
-        params.switch = true;
-        if params.weight > 1.0 {
-            return Err(format!(
-                "--law: weight is {}; a stamp packet has no room for one: leave it out",
-                params.weight
-            ));
-        }
-    }
     spec.check().map_err(|(name, why)| format!("--law: {name} {why}"))?;
-    if carried(&spec) { Ok(spec) } else { Err(not_carried(spec.name())) }
+    match &mut spec {
+        SenderSpec::Rcp(params) => check_rcp(params)?,
+        SenderSpec::Xcp(params) => check_xcp(params)?,
+        _ => {}
+    }
+    if spec.is_over_quic() { Ok(spec) } else { Err(not_carried(spec.name())) }
+}
+
+fn check_rcp(params: &mut rcp::sender::Params) -> Result<(), String> {
+    // Without it nothing would limit a flow whose path has no router of RCP's.
+    params.switch = true;
+    if params.weight > 1.0 {
+        return Err(format!(
+            "--law: weight is {}; a stamp packet has no room for one: leave it out",
+            params.weight
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses what XCP's stamp packets have no room for.
+fn check_xcp(params: &xcp::sender::Params) -> Result<(), String> {
+    let xcp::sender::Params { price, priority, desired_rate, negotiate, stamped_window, .. } = params;
+    let default = xcp::sender::Params::default();
+    let why = if *price != default.price {
+        format!("price is {price}; a stamp packet states whole packets in flight")
+    } else if *priority != default.priority {
+        format!("priority is {priority}; a stamp packet has no room for one")
+    } else if let Some(rate) = desired_rate {
+        format!("desired_rate is {rate}; flows over QUIC ask for as much as there is")
+    } else if *negotiate {
+        "negotiate is true; flows over QUIC become a TCP without it if no router answers".to_owned()
+    } else if *stamped_window != default.stamped_window {
+        "stamped_window is \"exact\"; a stamp packet states whole packets in flight".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(format!("--law: {why}: leave it out"))
 }
 
 /// Reads the law of connections whose client names none. It must not need stamps: only a client that names the law asks
@@ -165,7 +193,7 @@ pub fn default_law(text: &str) -> Result<SenderSpec, String> {
 }
 
 fn not_carried(law: &str) -> String {
-    format!("--law: QUIC does not carry {law}; use one of {}", names().join(", "))
+    format!("--law: QUIC does not carry {law}; use one of {}", SenderSpec::names_over_quic().join(", "))
 }
 
 /// Reads a router's law, for a path in user space.
@@ -174,25 +202,13 @@ fn not_carried(law: &str) -> String {
 ///
 /// One line that says which laws there are.
 pub fn router(text: &str) -> Result<RouterSpec, String> {
-    let other = |law: &str| format!("--law: a path in user space has no {law}; use none or rcp");
+    let other = |law: &str| format!("--law: a path in user space has no {law}; use none, rcp or xcp");
     let spec: RouterSpec = named(text, other)?;
     spec.check().map_err(|(name, why)| format!("--law: {name} {why}"))?;
     match spec {
-        RouterSpec::None(_) | RouterSpec::Rcp(_) => Ok(spec),
+        RouterSpec::None(_) | RouterSpec::Rcp(_) | RouterSpec::Xcp(_) => Ok(spec),
         _ => Err(other(spec.name())),
     }
-}
-
-/// Whether QUIC carries a law: those without a header, and RCP in stamp packets.
-#[must_use]
-pub fn carried(spec: &SenderSpec) -> bool {
-    spec.traits().stands_alone() && (spec.header() == Header::Plain || stamps::carried(spec))
-}
-
-/// Names of all laws that QUIC carries.
-#[must_use]
-pub fn names() -> Vec<&'static str> {
-    SenderSpec::all().iter().filter(|spec| carried(spec)).map(SenderSpec::name).collect()
 }
 
 /// The window of a sender in packets, as its law has it.

@@ -36,6 +36,15 @@ pub struct Wish {
     pub watch: Watch,
 }
 
+impl Wish {
+    /// The page of this address, from a server that is trusted so. All else is as `flowstamp quic get` has it by default.
+    #[must_use]
+    pub fn new(uri: Uri, trust: Trust) -> Self {
+        let watch = Watch::default();
+        Self { uri, law: None, mtu: 1200, trust, scone: false, timeout: TIMEOUT, port: 0, watch }
+    }
+}
+
 /// How a body is watched while it arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watch {
@@ -99,6 +108,8 @@ pub struct Fetched {
     pub server: Option<Account>,
 }
 
+/// The longest time for a page, by default.
+pub const TIMEOUT: Duration = Duration::from_secs(300);
 /// The longest wait for a server's account. Without it, the client reports what it knows itself.
 const ACCOUNT_WAIT: Duration = Duration::from_secs(5);
 
@@ -108,6 +119,8 @@ type Requests = h3::client::SendRequest<h3_quinn::OpenStreams, bytes::Bytes>;
 pub struct Session {
     client: Client,
     requests: Requests,
+    /// The law that requests name.
+    law: Option<String>,
     /// They end with the connection.
     tasks: [JoinHandle<()>; 2],
     /// Time of the handshake.
@@ -137,10 +150,11 @@ impl Session {
         let driver = tokio::spawn(async move { drop(driver.wait_idle().await) });
         let (connection, flow) = (client.connection.clone(), Arc::clone(&client.flow));
         let echoes = tokio::spawn(async move { flow.stamps.echo(&connection).await });
-        Ok(Self { client, requests, tasks: [driver, echoes], handshake })
+        let law = wish.law.as_ref().map(|(_, text)| text.clone());
+        Ok(Self { client, requests, law, tasks: [driver, echoes], handshake })
     }
 
-    /// Fetches a page of the wish's server and writes its body to `out`.
+    /// Fetches a page of the server under the wish's law and writes its body to `out`.
     ///
     /// # Errors
     ///
@@ -148,14 +162,14 @@ impl Session {
     pub async fn fetch(
         &mut self,
         uri: &Uri,
-        wish: &Wish,
+        watch: Watch,
         out: &mut (dyn Write + Send),
     ) -> anyhow::Result<Body> {
         let mut request = Request::get(uri.clone());
-        if let Some((_, text)) = &wish.law {
+        if let Some(text) = &self.law {
             request = request.header(LAW, text);
         }
-        body(&mut self.requests, request.body(())?, wish.watch, out).await
+        body(&mut self.requests, request.body(())?, watch, out).await
     }
 
     /// The server's account of this connection; `None` if the server is another program, or does not answer within 5 s.
@@ -209,7 +223,8 @@ pub async fn within<T>(wish: &Wish, work: impl Future<Output = anyhow::Result<T>
 
 async fn fetch(wish: &Wish, out: &mut (dyn Write + Send)) -> anyhow::Result<Fetched> {
     let mut session = Session::open(wish).await?;
-    let Body { status, bytes, complete, seconds, arrived } = session.fetch(&wish.uri, wish, out).await?;
+    let Body { status, bytes, complete, seconds, arrived } =
+        session.fetch(&wish.uri, wish.watch, out).await?;
     let server = session.account(&wish.uri).await;
     let handshake_seconds = session.handshake.as_secs_f64();
     let (stamps, scone_packets, advice_bps) = session.heard();

@@ -2,9 +2,10 @@
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
+use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_laws::video::{Advice, Choice, Params};
-use flowstamp_quic::get::{Fetched, Watch, Wish, get, within};
+use flowstamp_quic::get::{Fetched, TIMEOUT, Watch, Wish, get, within};
 use flowstamp_quic::serve::{Site, serve};
 use flowstamp_quic::video::{Row, Watched};
 use flowstamp_quic::{controller, endpoint, path, tls, video};
@@ -110,7 +111,7 @@ struct Connect {
     #[arg(long, default_value_t = 1200, value_parser = mtu)]
     mtu: u16,
     /// Timeout in seconds; for a video, it counts beyond the video's length
-    #[arg(long, default_value_t = 300.0)]
+    #[arg(long, default_value_t = TIMEOUT.as_secs_f64())]
     timeout: f64,
     /// This host's UDP port. Default: a free one
     #[arg(long, default_value_t = 0)]
@@ -167,7 +168,7 @@ struct Path {
     /// Buffer towards the client, such as 64kB. Default: what the rate carries in a round trip
     #[arg(long)]
     buffer: Option<Bytes>,
-    /// Law of the router: none, or rcp, or a JSON table with `law` and its parameters
+    /// Law of the router: none, rcp or xcp, or a JSON table with `law` and its parameters
     #[arg(long, default_value = "none")]
     law: String,
     /// Highest rate that SCONE packets may advise, such as 5Mbps
@@ -245,7 +246,7 @@ fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Laws => writeln!(io::stdout(), "{}", controller::names().join("\n"))?,
+        Command::Laws => writeln!(io::stdout(), "{}", SenderSpec::names_over_quic().join("\n"))?,
         Command::Serve(options) => run_serve(options).await?,
         Command::Path(options) => run_path(options).await?,
         Command::Video(options) => run_video(options).await?,
@@ -313,7 +314,7 @@ fn wish(uri: http::Uri, connect: Connect, watch: Watch) -> anyhow::Result<Wish> 
     let trust = fingerprint.map_or(tls::Trust::Anybody, tls::Trust::Fingerprint);
     anyhow::ensure!(timeout > 0.0 && timeout < 1e6, "--timeout: it must be above 0 and below 1e6");
     let timeout = Duration::from_secs_f64(timeout);
-    Ok(Wish { uri, law, mtu, trust, scone, timeout, port, watch })
+    Ok(Wish { law, mtu, scone, timeout, port, watch, ..Wish::new(uri, trust) })
 }
 
 async fn run_video(options: Video) -> anyhow::Result<()> {

@@ -20,9 +20,14 @@
 //!    the least round trip for the path's.
 //! 8. A delivery rate uses the time at which a packet left / it uses the time at which quinn made the packet, before the
 //!    pace held it back / quinn names packets by that time. Round trips start when the packet leaves.
-//! 9. Samples count as application-limited when nothing is left to send / they do at the next ack / quinn tells it with
-//!    acks only.
+//! 9. A change of XCP's window comes with an ack / it comes with an echo, and applies without an ack / there are fewer echoes than
+//!    acks ([`crate::headers`]).
+//! 10. XCP's flow asks whether its routers know XCP, or a scenario says so / it becomes a TCP with selective acks if its first
+//!     request comes back as no router has seen it / nothing else would limit it.
+//! 11. Samples count as application-limited when nothing is left to send / they do at the next ack / quinn tells it with
+//!     acks only.
 
+use crate::headers;
 use crate::records::Records;
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{Ack, Congestion, Echo, FlowView, SenderLaw, SenderTraits};
@@ -31,6 +36,8 @@ use flowstamp_laws::transport::Params;
 use flowstamp_laws::transport::rates::Rates;
 use flowstamp_laws::transport::rto::RttEstimator;
 use flowstamp_laws::units::{Rate, Time};
+use flowstamp_wire::option::Protocol;
+use flowstamp_wire::quic_stamp::Echo as Echoed;
 use std::time::{Duration, Instant};
 
 /// Packets of the initial window (RFC 9002 section 7.2).
@@ -97,8 +104,12 @@ pub struct Sender {
     round_end: u32,
     app_limited: bool,
     pending: Option<Pending>,
+    /// RCP: the newest rate. XCP has none here.
     echo: Stamp,
-    echo_bits: u16,
+    /// XCP: the last sum that the receiver echoed; zero before the first.
+    granted: u32,
+    /// XCP met no router, and `law` is a TCP instead of that of `spec`.
+    left: bool,
     /// When the pace lets the next datagram leave.
     next_departure: Option<Instant>,
 }
@@ -126,7 +137,8 @@ impl Sender {
             app_limited: false,
             pending: None,
             echo: Stamp::default(),
-            echo_bits: 0,
+            granted: 0,
+            left: false,
             next_departure: None,
         };
         sender.restart(spec, 0);
@@ -148,7 +160,8 @@ impl Sender {
         (self.phase, self.recover) = (Phase::Open, 0);
         (self.reduced_at, self.reduced_by_mark) = (0, false);
         self.next_departure = None;
-        (self.echo, self.echo_bits) = (Stamp::default(), 0);
+        // The receiver's sum goes on.
+        (self.echo, self.left) = (Stamp::default(), false);
     }
 
     /// The law and its parameters.
@@ -172,7 +185,13 @@ impl Sender {
     /// The header that routers may write for this law.
     #[must_use]
     pub const fn header(&self) -> Header {
-        self.spec.header()
+        if self.left { Header::Plain } else { self.spec.header() }
+    }
+
+    /// Whether the flow has found no router of its law at the bottleneck, and has become a TCP.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.left || self.law.report().fallen_back.is_some()
     }
 
     /// Smoothed round-trip time without the receiver's delays subtracted, zero before the first sample.
@@ -341,7 +360,7 @@ impl Sender {
             srtt: self.rtt.srtt(),
             rate,
             stamp: &self.echo,
-            bits: self.echo_bits,
+            bits: 0,
             flight: ack.flight,
             left: u32::MAX,
             in_recovery: was_recovering || marked && classic || !ack.advanced,
@@ -386,14 +405,50 @@ impl Sender {
         self.next_departure = Some(self.next_departure.map_or(now, |next| next.max(earliest)) + took);
     }
 
-    /// The stamp for a datagram that leaves now, and its bits.
-    pub fn stamp(&mut self, now: Instant) -> (Stamp, u16) {
+    /// The stamp for a datagram that leaves now.
+    pub fn stamp(&mut self, now: Instant) -> Stamp {
         self.settle();
-        (self.law.stamp(self.time(now), self.rtt.srtt()), self.law.bits())
+        self.law.stamp(self.time(now), self.rtt.srtt())
     }
 
-    /// Takes the stamp that the receiver echoed. The next ack brings it to the law.
-    pub const fn echo(&mut self, stamp: Stamp, bits: u16) {
-        (self.echo, self.echo_bits) = (stamp, bits);
+    /// Takes what the receiver echoes. RCP hears of a rate at the next ack, and XCP of a change at once.
+    pub fn hear(&mut self, now: Instant, echo: Echoed) {
+        if headers::protocol_of(self.header()) != Some(echo.protocol) {
+            return;
+        }
+        if echo.protocol != Protocol::Xcp {
+            self.echo = headers::rate_of(echo.value).into();
+            return;
+        }
+        self.settle();
+        if echo.value == 0 {
+            if self.granted == 0 {
+                self.leave();
+            }
+            return;
+        }
+        let change = echo.value.wrapping_sub(self.granted.max(1)) as i32;
+        self.granted = echo.value;
+        let (now, srtt) = (self.time(now), self.rtt.srtt());
+        let stamp = headers::change_of(f64::from(change), srtt.as_secs_f64());
+        self.law.on_ack(&Ack {
+            newly_acked: 0,
+            delivered: self.delivered,
+            min_rtt: self.rtt.min_rtt(),
+            flight: self.records.flight(),
+            left: u32::MAX,
+            in_recovery: self.phase == Phase::Recovery,
+            ..Ack::of_one(now, srtt, &stamp)
+        });
+    }
+
+    /// Goes on as a TCP with selective acks, and the window so far.
+    fn leave(&mut self) {
+        let (tcp, packet_bytes) = (SenderSpec::default(), self.packet_bytes());
+        let initial_window = self.law.cwnd() / f64::from(packet_bytes);
+        self.law = tcp.build(&FlowView { packet_bytes, initial_window, app_rate: None });
+        self.traits = tcp.traits();
+        self.rates = self.traits.delivery_rate.then(Rates::default);
+        self.left = true;
     }
 }

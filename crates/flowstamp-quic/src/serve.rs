@@ -2,18 +2,18 @@
 
 use crate::controller::{self, Flow};
 use crate::endpoint::Server;
-use crate::stamps;
 use anyhow::Context;
 use bytes::Bytes;
 use flowstamp_laws::registry::{Header, SenderSpec};
-use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Rate;
+use flowstamp_wire::quic_stamp::Echo;
 use h3::server::RequestStream;
 use http::{Request, Response, StatusCode};
 use quinn::Connection;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::io::AsyncReadExt;
 
 /// The request's header that names the law of the answer.
@@ -65,7 +65,7 @@ impl Account {
         let mut sender = flow.lock();
         Self {
             rate_bps: sender.pace().map(Rate::bps).filter(|rate| *rate < UNPACED_BPS),
-            fell_back: sender.law().report().fallen_back.is_some(),
+            fell_back: sender.has_left(),
             law: sender.spec().name().to_owned(),
             sent_packets: path.sent_packets,
             lost_packets: path.lost_packets,
@@ -105,8 +105,8 @@ pub async fn serve(server: Arc<Server>, site: Arc<Site>) {
 /// Hands echoes to a connection's law until the connection ends.
 async fn hear(connection: &Connection, flow: &Flow) {
     while let Ok(frame) = connection.read_datagram().await {
-        if let Some(stamp) = stamps::heard(&frame) {
-            flow.lock().echo(stamp, 0);
+        if let Some(echo) = Echo::parse(&frame) {
+            flow.lock().hear(Instant::now(), echo);
         }
     }
 }
@@ -172,7 +172,7 @@ fn choose(request: &Request<()>, connection: &Connection, flow: &Flow, site: &Si
     if !same && !site.clients_choose {
         return Err(format!("{LAW}: this server's law is {}; leave the header out", sender.spec().name()));
     }
-    if stamps::carried(&spec) && connection.max_datagram_size().is_none() {
+    if spec.header() != Header::Plain && connection.max_datagram_size().is_none() {
         return Err(format!(
             "{LAW}: {} needs DATAGRAM frames (RFC 9221), which this client does not accept",
             spec.name()

@@ -9,7 +9,6 @@
 use crate::alarm::Alarm;
 use crate::controller::Flow;
 use crate::ids::OwnIds;
-use crate::records::SMALL;
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
 use std::cell::Cell;
@@ -20,9 +19,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Instant;
-
-/// Datagrams below this size are not paced, bytes.
-const UNPACED: usize = SMALL as usize;
 
 thread_local! {
     /// Until when the pace held back the datagram that this thread tried to send last. quinn asks the connection's poller
@@ -149,41 +145,21 @@ impl AsyncUdpSocket for LawSocket {
         let Some(flow) = self.flow(transmit.destination) else { return self.inner.try_send(transmit) };
         let now = Instant::now();
         let mut sender = flow.lock();
-        if transmit.contents.len() >= UNPACED {
-            if let Some(until) = sender.held(now) {
-                HELD.set(Some(until));
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
-        }
+        let departure = flow.leaving(&mut sender, now, transmit.contents).map_err(|until| {
+            HELD.set(Some(until));
+            io::Error::from(io::ErrorKind::WouldBlock)
+        })?;
         let traits = sender.traits();
         let ecn = match transmit.ecn {
             Some(_) if !traits.ecn => None,
             Some(EcnCodepoint::Ect0) if traits.l4s => Some(EcnCodepoint::Ect1),
             as_it_is => as_it_is,
         };
-        let Transmit { destination, contents, segment_size, src_ip, .. } = *transmit;
-        flow.stamps.learn(contents);
-        // SCONE's packet must be the first of its datagram, as a stamp packet must: a datagram has one of them.
-        let (paced, id_len) = (contents.len() >= UNPACED, flow.stamps.id_len());
-        let mut announced = false;
-        let longer = flow.scone.indicated(contents).or_else(|| {
-            if !paced {
-                return None;
-            }
-            let packet = flow.scone.announced(now, contents, id_len);
-            announced = packet.is_some();
-            packet.or_else(|| flow.stamps.stamped(&mut sender, now, contents))
-        });
-        let sent = longer.as_deref().unwrap_or(contents);
-        self.inner.try_send(&Transmit { destination, ecn, contents: sent, segment_size, src_ip })?;
-        // The socket may have been full: only a datagram that was sent uses up the pace and counts.
-        if paced {
-            sender.use_pace(now, contents.len());
-        }
-        if announced {
-            flow.scone.note_announced(now, contents, id_len);
-        }
-        sender.on_departure(now, contents.len() as u64);
+        let Transmit { destination, segment_size, src_ip, .. } = *transmit;
+        let contents = departure.bytes();
+        self.inner.try_send(&Transmit { destination, ecn, contents, segment_size, src_ip })?;
+        // The socket may have been full: only a datagram that was sent counts.
+        flow.left(&mut sender, now, &departure);
         Ok(())
     }
 

@@ -184,15 +184,15 @@ impl Player<'_> {
         let requested = self.note();
         let path = format!("/bytes/{}", segment.bytes.get());
         let uri = sibling(&self.wish.uri, &path).with_context(|| format!("{}: no server", self.wish.uri))?;
-        let wish = Wish { watch: Watch { lasts: self.left(), every: None }, ..self.wish.clone() };
-        let body = session.fetch(&uri, &wish, &mut io::sink()).await?;
+        let watch = Watch { lasts: self.left(), every: None };
+        let body = session.fetch(&uri, watch, &mut io::sink()).await?;
         if body.status == 0 {
             self.note();
             return Ok(None);
         }
         ensure!(
             body.status == 200,
-            "{uri}: status {}; it must be a server of segments, such as `serve`",
+            "{uri}: the server answers with status {}; give the address of one that has /bytes/SIZE, such as `flowstamp quic serve`",
             body.status
         );
         self.status = body.status;
@@ -203,7 +203,7 @@ impl Player<'_> {
         }
         ensure!(
             body.bytes == segment.bytes.get(),
-            "{uri}: {} bytes instead of {}; it must be a server of segments, such as `serve`",
+            "{uri}: the server sent {} bytes, and {} were asked for; give the address of one that has /bytes/SIZE, such as `flowstamp quic serve`",
             body.bytes,
             segment.bytes.get()
         );

@@ -194,14 +194,14 @@ fn run(host: &mut dyn Host, packets: u64, lost: &[u64]) -> Vec<f64> {
 fn plain() -> Vec<SenderSpec> {
     SenderSpec::all()
         .into_iter()
-        .filter(|spec| controller::carried(spec) && spec.header() == Header::Plain)
+        .filter(|spec| spec.is_over_quic() && spec.header() == Header::Plain)
         .collect()
 }
 
 #[test]
 fn all_laws_without_a_header_construct() {
     let laws = plain();
-    assert!(laws.len() >= 13, "{:?}", controller::names());
+    assert!(laws.len() >= 13, "{:?}", SenderSpec::names_over_quic());
     for spec in laws {
         let mut sender = Sender::new(&spec, Instant::now(), 1200);
         assert!(sender.window() > 1200, "{}: the first packet may leave", spec.name());
@@ -211,7 +211,7 @@ fn all_laws_without_a_header_construct() {
 
 #[test]
 fn laws_that_quic_cannot_carry_are_refused_by_name() {
-    for name in ["xcp", "udp", "told", "nonsense"] {
+    for name in ["vcp", "xcp-draft", "xcp-liar", "udp", "told", "nonsense"] {
         let refused = controller::law(name).unwrap_err();
         assert!(
             refused.starts_with("--law: ") && refused.contains(name) && !refused.contains('\n'),
@@ -221,6 +221,21 @@ fn laws_that_quic_cannot_carry_are_refused_by_name() {
     let table = controller::law(r#"{"law": "cubic", "pacing": true}"#).unwrap();
     assert_eq!(table.name(), "cubic");
     assert!(controller::law(r#"{"law": "cubic", "pace": 1}"#).unwrap_err().contains("pace"));
+    // Parameters that stamp packets have no room for.
+    for (table, why) in [
+        (r#"{"law": "rcp", "weight": 2}"#, "weight is 2"),
+        (r#"{"law": "xcp", "price": 2}"#, "price is 2"),
+        (r#"{"law": "xcp", "priority": 3}"#, "priority is 3"),
+        (r#"{"law": "xcp", "desired_rate": "1Mbps"}"#, "desired_rate is 1Mbps"),
+        (r#"{"law": "xcp", "negotiate": true}"#, "negotiate is true"),
+        (r#"{"law": "xcp", "stamped_window": "exact"}"#, "stamped_window is \"exact\""),
+    ] {
+        let refused = controller::law(table).unwrap_err();
+        assert!(refused.contains(why) && refused.ends_with("leave it out"), "{refused}");
+    }
+    for table in [r#"{"law": "xcp", "pacing": true}"#, r#"{"law": "xcp", "error_losses": true}"#] {
+        assert!(controller::law(table).is_ok(), "{table}");
+    }
 }
 
 /// Without a loss both hear the same at each ack, so the windows are equal to the bit.

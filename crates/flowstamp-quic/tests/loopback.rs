@@ -5,6 +5,7 @@
 mod common;
 
 use common::{fetch, start, start_with};
+use flowstamp_laws::registry::SenderSpec;
 use flowstamp_quic::controller;
 use flowstamp_quic::endpoint::Server;
 use flowstamp_quic::tls::{self, Trust};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 #[tokio::test]
 async fn every_law_downloads() {
     let (address, fingerprint) = start(false, None);
-    for law in controller::names() {
+    for law in SenderSpec::names_over_quic() {
         let (fetched, body) = fetch(
             &format!("https://{address}/bytes/100001"),
             Some(law),

@@ -1,4 +1,4 @@
-//! Laws over the path in user space: 10 Mb/s with a round trip of 20 ms, whose router has RCP's law or none.
+//! Laws over the path in user space: 10 Mb/s with a round trip of 20 ms, whose router has the law of RCP or XCP, or none.
 //!
 //! The path keeps real time, so numbers vary by what the machine does besides. The short tests assert only what a busy
 //! machine keeps too.
@@ -8,6 +8,7 @@
 mod common;
 
 use common::{fetch, start};
+use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_quic::controller;
 use flowstamp_quic::path::{Path, Spec};
@@ -86,36 +87,13 @@ async fn without_a_router_rcp_falls_back() {
     assert_eq!(path.counts().stamped, 0, "a path without a law");
 }
 
-/// Two flows that start together get the same rate. A busy machine stops one of the programs now and then, so one of three tries
-/// is enough: flows that RCP shares the link among unequally differ in each.
-#[tokio::test]
-#[ignore = "long"]
-async fn two_rcp_flows_share_the_link() {
-    let (server, _) = start(false, None);
-    let mut tries = Vec::new();
-    for _ in 0..3 {
-        let path = path(server, "rcp");
-        let url = format!("https://{}/bytes/3000000", path.address());
-        let (one, two) =
-            tokio::join!(fetch(&url, Some("rcp"), Trust::Anybody), fetch(&url, Some("rcp"), Trust::Anybody));
-        let rates = [one.unwrap().0.goodput_bps, two.unwrap().0.goodput_bps];
-        let dropped = path.counts().dropped;
-        // The rate that RCP gives is one for all flows. 5% are for a start a few packets apart.
-        if (rates[0] / rates[1] - 1.0).abs() < 0.05 && dropped == 0 {
-            return;
-        }
-        tries.push((rates, dropped));
-    }
-    panic!("{tries:?}");
-}
-
 /// Window laws and BBR over the same path, with a drop-tail buffer of a round trip.
 #[tokio::test]
 #[ignore = "long"]
 async fn every_law_carries_a_file_over_the_path() {
     let (server, _) = start(false, None);
-    for law in controller::names() {
-        let path = path(server, if law == "rcp" { "rcp" } else { "none" });
+    for law in SenderSpec::names_over_quic() {
+        let path = path(server, if ["rcp", "xcp"].contains(&law) { law } else { "none" });
         let url = format!("https://{}/bytes/2000000", path.address());
         let (fetched, _) = fetch(&url, Some(law), Trust::Anybody).await.unwrap();
         assert_eq!(fetched.bytes, 2_000_000, "{law}");

@@ -32,16 +32,8 @@ fn path(to: SocketAddr) -> Path {
 }
 
 fn wish(address: SocketAddr, watch: Watch) -> Wish {
-    Wish {
-        uri: format!("https://{address}/").parse().unwrap(),
-        law: None,
-        mtu: 1200,
-        trust: Trust::Anybody,
-        scone: true,
-        timeout: Duration::from_secs(60),
-        port: 0,
-        watch,
-    }
+    let uri = format!("https://{address}/").parse().unwrap();
+    Wish { scone: true, timeout: Duration::from_secs(60), watch, ..Wish::new(uri, Trust::Anybody) }
 }
 
 /// Ten segments of a second.
@@ -125,7 +117,7 @@ async fn a_segment_of_another_size_is_refused() {
     let server = start_other(Some(b"Welcome!"));
     let told = watched(server, &small(Choice::Rate, Advice::Follow), None).await.unwrap_err().to_string();
     assert!(
-        told.contains("/bytes/12500: 8 bytes instead of 12500; it must be a server of segments"),
+        told.contains("/bytes/12500: the server sent 8 bytes, and 12500 were asked for; give the address"),
         "{told}"
     );
 }
@@ -136,7 +128,7 @@ async fn a_download_may_end_before_the_answer() {
     let watch = Watch { lasts: Some(Duration::from_millis(200)), every: Some(Duration::from_millis(50)) };
     let wish = wish(start_other(None), watch);
     let mut session = within(&wish, Session::open(&wish)).await.unwrap();
-    let fetch = async { session.fetch(&wish.uri, &wish, &mut std::io::sink()).await };
+    let fetch = async { session.fetch(&wish.uri, watch, &mut std::io::sink()).await };
     let body = within(&wish, fetch).await.unwrap();
     assert_eq!((body.status, body.bytes, body.complete), (0, 0, false));
     assert!(body.seconds >= 0.2 && body.arrived.len() >= 4, "{body:?}");

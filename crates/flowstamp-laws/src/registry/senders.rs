@@ -210,6 +210,20 @@ impl SenderSpec {
         self.header() != Header::Plain && !traits.falls_back && !traits.works_without_routers
     }
 
+    /// Whether flows over QUIC can have this law: one that sets a window or a rate itself, and needs no header, or one that stamp
+    /// packets carry. `flowstamp quic`, its paths and labs all go by this.
+    #[must_use]
+    pub fn is_over_quic(&self) -> bool {
+        let carried = self.header() == Header::Plain || matches!(self, Self::Xcp(_) | Self::Rcp(_));
+        carried && self.traits().stands_alone()
+    }
+
+    /// Names of all laws of flows over QUIC, in the order of the registry.
+    #[must_use]
+    pub fn names_over_quic() -> Vec<&'static str> {
+        Self::all().iter().filter(|spec| spec.is_over_quic()).map(Self::name).collect()
+    }
+
     /// Whether its flows work without a receiver that echoes their header: those of TCP laws, and those with
     /// [`SenderTraits::asks_receiver`].
     #[must_use]

@@ -1,6 +1,5 @@
-//! Laws and sizes of packets of `flowstamp quic`.
+//! Sizes of packets of `flowstamp quic`.
 
-use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::units::Bytes;
 
 /// Size of datagrams above UDP, the largest that fits Ethernet with a stamp packet.
@@ -12,14 +11,6 @@ const BELOW: u64 = 14 + 20 + 8;
 const SHORT: u64 = 1 + 8 + 2 + 16 + 6;
 /// A stamp packet with a connection ID of 8 bytes.
 const STAMP: u64 = flowstamp_wire::quic_stamp::MIN_LEN as u64 + 8;
-
-/// The laws that `flowstamp quic` carries, as `controller::carried` in crates/flowstamp-quic says.
-pub fn laws() -> impl Iterator<Item = &'static str> {
-    let carried = |spec: &SenderSpec| {
-        spec.traits().stands_alone() && (spec.header() == Header::Plain || matches!(spec, SenderSpec::Rcp(_)))
-    };
-    SenderSpec::all().into_iter().filter(move |spec| carried(spec)).map(|spec| spec.name())
-}
 
 /// Sizes on the wire, without Ethernet's checksum.
 pub struct Sizes {

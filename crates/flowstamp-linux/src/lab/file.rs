@@ -604,8 +604,8 @@ mod tests {
             ),
             (
                 "name = \"a\"",
-                "name = \"a\"\napp = \"h3\"\nlaw = \"xcp\"",
-                "QUIC does not carry xcp; use one of rcp, reno",
+                "name = \"a\"\napp = \"h3\"\nlaw = \"vcp\"",
+                "QUIC does not carry vcp; use one of xcp, rcp, reno",
             ),
             (
                 "where = \"path\"",

@@ -1,7 +1,6 @@
 //! Groups of flows in a lab's file: application, law and settings. A setting that the application or the law does not support is
 //! refused.
 
-use super::carried;
 use crate::law::{self, Law};
 use flowstamp_laws::liar::Hears;
 use flowstamp_laws::registry::SenderSpec;
@@ -68,7 +67,7 @@ impl<'de> Deserialize<'de> for Control {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         let kernel = || KERNELS.into_iter().find(|kernel| *kernel == name).map(Self::Kernel);
-        let quic = || carried::laws().find(|law| *law == name).map(Self::Quic);
+        let quic = || SenderSpec::names_over_quic().into_iter().find(|law| *law == name).map(Self::Quic);
         let found = law::named(&name).map(Self::Stamped).or_else(kernel).or_else(quic);
         found.ok_or_else(|| serde::de::Error::custom(Self::unknown(&name)))
     }
@@ -178,9 +177,9 @@ impl Flows {
     /// Refuses settings that flows over QUIC do not support.
     fn check_quic(&self, control: Control) -> Result<(), String> {
         let name = control.name();
-        if !carried::laws().any(|law| law == name) {
-            let there = carried::laws().collect::<Vec<_>>().join(", ");
-            return Err(format!("QUIC does not carry {name}; use one of {there}"));
+        let there = SenderSpec::names_over_quic();
+        if !there.contains(&name) {
+            return Err(format!("QUIC does not carry {name}; use one of {}", there.join(", ")));
         }
         let wrong = match self {
             Self { pace: Some(_), .. } => {

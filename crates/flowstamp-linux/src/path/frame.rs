@@ -372,6 +372,27 @@ mod tests {
             prop_assert!(stamp_in(&frame, rcp).is_none(), "the datagram is cut");
         }
 
+        /// XCP's, whose change is signed and whose window is in packets.
+        #[test]
+        fn stamp_packets_of_xcp_are_stamped(old: i32, new: i32, in_flight in 1_u16.., v6: bool, has_checksum: bool) {
+            let xcp = named("xcp").expect("it is there");
+            let carried =
+                option::Stamp { value: old as u32, rtt: MicrosFloat::from_micros(40_000), last: in_flight };
+            let mut payload = Vec::new();
+            Packet { protocol: option::Protocol::Xcp, dcid: &[7; 8], scid: &[], stamp: carried }.append(&mut payload);
+            payload.push(0x40);
+            let mut frame = udp(&payload, v6, has_checksum);
+            let start = frame.len() - payload.len();
+            prop_assert!(stamp_in(&frame, named("rcp").expect("it is there")).is_none(), "another law's");
+            let mut stamped = stamp_in(&frame, xcp).expect("a stamp");
+            prop_assert_eq!(stamped.stamp.0, [0.04 / f64::from(in_flight), 0.04, f64::from(old)]);
+            stamped.stamp.0[2] = f64::from(new);
+            write(&mut frame, &stamped, xcp);
+            quic_stamp::replace(&mut payload, option::Protocol::Xcp, |_| new as u32);
+            prop_assert_eq!(&frame[start..], &payload);
+            prop_assert!(!has_checksum || folded(&frame[start - UDP_LEN..]) == 0xffff);
+        }
+
         #[test]
         fn ecn_is_written_and_nothing_else(bits in 0_u16..4, before: u8, v6: bool) {
             let mut frame = made(0, 1, 2, v6);

@@ -1,14 +1,14 @@
 //! The bottleneck of a path: a buffer, a rate and a router's law. It uses no clock: callers pass times in.
 
 use super::Spec;
+use crate::headers;
 use crate::sender::BELOW_QUIC;
-use crate::stamps;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::AnyRouter;
 use flowstamp_laws::router::{LinkView, MAX_TIMERS, PacketIn, PacketOut, RouterView};
 use flowstamp_laws::stamp::Stamp;
 use flowstamp_laws::units::{Bytes, Rate, Time};
-use flowstamp_wire::option::{Protocol, UNBOUNDED_RATE};
+use flowstamp_wire::option::Protocol;
 use flowstamp_wire::quic_stamp::{self, Packet};
 use flowstamp_wire::scone::{self, Signal};
 use std::collections::VecDeque;
@@ -54,6 +54,8 @@ pub struct Bottleneck<W> {
     rate: Rate,
     buffer: u64,
     law: Option<AnyRouter>,
+    /// The protocol whose stamp packets the law reads and writes.
+    protocol: Option<Protocol>,
     timers: [Option<Time>; MAX_TIMERS],
     scone: Option<Signal>,
     /// When the transmission under way ends.
@@ -75,6 +77,7 @@ impl<W> Bottleneck<W> {
             rate: spec.rate,
             buffer,
             law: spec.router.build(&RouterView { capacity: Some(spec.rate), limit, packet_bytes: PACKET }),
+            protocol: headers::protocol_of(spec.router.header()),
             timers: traits.first_timers,
             scone: spec.scone,
             free: Time::ZERO,
@@ -105,7 +108,7 @@ impl<W> Bottleneck<W> {
     /// Takes a datagram at `now`, up to which [`advance`](Self::advance) has come.
     pub fn arrive(&mut self, now: Time, datagram: Datagram<W>) {
         let size = datagram.size();
-        let stamp = stamp_of(&datagram.bytes);
+        let stamp = self.stamp_of(&datagram).map(|(_, stamp)| stamp);
         let view = self.view(now);
         if let Some(law) = &mut self.law {
             law.on_arrival(view, PacketIn::of(size, stamp.as_ref()));
@@ -139,16 +142,28 @@ impl<W> Bottleneck<W> {
         }
     }
 
+    /// The stamp of the law's protocol in a datagram.
+    fn stamp_of(&self, datagram: &Datagram<W>) -> Option<(Protocol, Stamp)> {
+        let packet =
+            Packet::parse(&datagram.bytes).filter(|packet| Some(packet.protocol) == self.protocol)?;
+        Some((packet.protocol, headers::at_router(packet.protocol, packet.stamp, datagram.size())))
+    }
+
     /// Stamps a datagram whose transmission starts.
     fn start(&mut self, now: Time, mut datagram: Datagram<W>) -> Datagram<W> {
         let size = datagram.size();
         self.queue_bytes -= u64::from(size);
         let view = self.view(now);
-        if let (Some(law), Some(mut stamp)) = (&mut self.law, stamp_of(&datagram.bytes)) {
-            let mut bits = 0;
+        let carried = self.stamp_of(&datagram);
+        if let (Some(law), Some((protocol, was))) = (&mut self.law, carried) {
+            let (mut stamp, mut bits) = (was, 0);
             law.on_departure(view, PacketOut { size, stamp: &mut stamp, bits: &mut bits }, || 0.5);
-            let offered = stamps::to_wire(&stamp).map_or(UNBOUNDED_RATE, |wire| wire.value);
-            quic_stamp::replace(&mut datagram.bytes, Protocol::Rcp, |was| was.value.min(offered));
+            // A stamp that the law leaves as it is must not change by rounding.
+            if stamp != was {
+                quic_stamp::replace(&mut datagram.bytes, protocol, |was| {
+                    headers::from_router(protocol, &stamp, was.value)
+                });
+            }
             self.counts.stamped += 1;
         }
         if let Some(advice) = self.scone {
@@ -158,9 +173,4 @@ impl<W> Bottleneck<W> {
         }
         datagram
     }
-}
-
-fn stamp_of(bytes: &[u8]) -> Option<Stamp> {
-    let packet = Packet::parse(bytes).filter(|packet| packet.protocol == Protocol::Rcp)?;
-    Some(stamps::from_wire(packet.stamp))
 }

@@ -25,16 +25,8 @@ pub fn start_with(law: &str, fixed: bool, root: Option<PathBuf>) -> (SocketAddr,
 }
 
 fn wish(url: &str) -> anyhow::Result<Wish> {
-    Ok(Wish {
-        uri: url.parse()?,
-        law: None,
-        mtu: 1200,
-        trust: Trust::Anybody,
-        scone: url.ends_with("?scone"),
-        timeout: Duration::from_secs(20),
-        port: 0,
-        watch: Watch::default(),
-    })
+    let (scone, timeout) = (url.ends_with("?scone"), Duration::from_secs(20));
+    Ok(Wish { scone, timeout, ..Wish::new(url.parse()?, Trust::Anybody) })
 }
 
 /// Fetches a page, and asks for SCONE packets if the address ends with `?scone`. Returns the result and the body.
