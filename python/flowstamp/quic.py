@@ -18,7 +18,8 @@ HELP = f"""Send files by HTTP/3 under the simulator's laws, without root
 
 Usage: flowstamp quic <COMMAND>
 
-The commands, such as serve, get, path and laws, are those of another program. None can run: {MISSING}.
+The commands are serve, get, video, path and laws. They need the program {PROGRAM}, which is not installed.
+To build it, run make quic in a checkout.
 """
 """The help without the program."""
 

@@ -38,6 +38,7 @@ pub mod random;
 pub mod rcp;
 pub mod registry;
 pub mod router;
+pub mod scone;
 pub mod sender;
 pub mod share;
 pub mod stamp;

@@ -207,7 +207,7 @@ fn rcps_advice_has_a_least() {
     net.refused(&format!("{rcp} --scone-least 50kbps"), "use at least 100kbps");
     net.refused(
         &format!("{on} --scone --scone-rate 5Mbps --scone-least 1Mbps"),
-        "only RCP's advice has a least",
+        "there is no --law rcp; add it, or leave out --scone-least",
     );
     net.refused(&format!("{on} --scone-least 1Mbps"), "--scone");
 }

@@ -1,8 +1,9 @@
 //! Compares SCONE's scale, mean and monitoring in C with Rust: the codec's scale, and models in exact arithmetic.
 
+use flowstamp_laws::scone;
+use flowstamp_laws::units::Time;
 use flowstamp_wire::scone::{PERIOD_S, RATES, Signal};
 use proptest::prelude::*;
-use std::collections::VecDeque;
 
 /// `struct fs_scone_mean` of bpf/scone.h.
 #[repr(C)]
@@ -89,19 +90,19 @@ proptest! {
         prop_assert_eq!(unsafe { fs_host_scone_at_most(rate) }, rust_at_most(rate));
     }
 
-    /// The mean is that of the samples of the current second and of the 66 whole seconds before it.
+    /// With ten samples per second, C's mean is the law's: of the current second, and of the 66 whole seconds before it. C rounds down
+    /// to a whole bit/s. The law weights samples by time, and the first sample lasts a nanosecond less, so that ten are in a second.
     #[test]
-    fn the_mean_is_that_of_a_period(samples in proptest::collection::vec(0_u64..35_000_000_000_000, 1..1500)) {
+    fn the_mean_is_that_of_the_law(samples in proptest::collection::vec(0_u64..35_000_000_000_000, 1..1500)) {
         let mut mean = Mean { total: 0, count: 0, at: 0, samples: 0, sums: [0; 67], counts: [0; 67] };
-        let mut window: VecDeque<u64> = VecDeque::new();
-        for (i, sample) in samples.iter().enumerate() {
-            if i % 10 == 0 && window.len() == 10 * PERIOD_S as usize {
-                window.drain(..10);
-            }
-            window.push_back(*sample);
+        let mut law = scone::Mean::default();
+        for (i, sample) in (1..).zip(&samples) {
+            law.add(Time::from_nanos(i * (SECOND / 10) - 1), *sample as f64);
             // SAFETY: the structure is C's.
-            let found = unsafe { fs_host_scone_mean(&raw mut mean, *sample) };
-            prop_assert_eq!(found, window.iter().sum::<u64>() / window.len() as u64);
+            let found = unsafe { fs_host_scone_mean(&raw mut mean, *sample) } as f64;
+            let expected = law.get().expect("a sample");
+            let most = samples.iter().max().map_or(0.0, |most| *most as f64);
+            prop_assert!((found - expected).abs() <= 1.0 + 1e-7 * most, "{} of {}", found, expected);
         }
     }
 

@@ -13,7 +13,8 @@
 //!    hardly sends data.
 
 use crate::ids::OwnIds;
-use flowstamp_wire::scone::{INDICATION, PERIOD_S, Packet, Signal};
+use flowstamp_laws::scone::{GAP_S, MORE_GAP_S, PERIOD_S};
+use flowstamp_wire::scone::{INDICATION, Packet, Signal};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,9 +22,8 @@ use std::time::{Duration, Instant};
 
 /// SCONE packets at the start of a connection: the first packets of a flow matter most.
 const AT_START: u32 = 8;
-/// Shortest time between two SCONE packets after the start, and how much longer it may be: at least twice in a period.
-const GAP: Duration = Duration::from_secs(20);
-const JITTER_MS: u64 = 10_000;
+/// Shortest time between two SCONE packets after the start.
+const GAP: Duration = Duration::from_secs(GAP_S);
 /// How long advice lasts.
 const PERIOD: Duration = Duration::from_secs(PERIOD_S);
 
@@ -147,7 +147,7 @@ impl Scone {
             // The connection ID is random.
             let dcid = datagram.get(1..1 + id_len).unwrap_or_default();
             let drawn = dcid.iter().fold(u64::from(state.sent), |sum, byte| sum * 31 + u64::from(*byte));
-            state.due = Some(now + GAP + Duration::from_millis(drawn % JITTER_MS));
+            state.due = Some(now + GAP + Duration::from_millis(drawn % (MORE_GAP_S * 1000)));
         }
     }
 

@@ -21,6 +21,7 @@
 
 pub mod parameter;
 
+pub use flowstamp_laws::scone::PERIOD_S;
 use thiserror::Error;
 
 /// The version of a SCONE packet with an even signal. An odd signal sets the top bit.
@@ -31,8 +32,6 @@ const VERSION_SIGNAL_BIT: u32 = 1 << 31;
 pub const TRANSPORT_PARAMETER: u64 = 0x219e;
 /// The last two bytes of a client's first datagrams, until the server answers.
 pub const INDICATION: [u8; 2] = [0xc8, 0x13];
-/// Length of the monitoring period in seconds. Advice expires after a period without any.
-pub const PERIOD_S: u64 = 67;
 /// Bytes of a SCONE packet with empty connection IDs.
 pub const MIN_LEN: usize = 7;
 

@@ -96,7 +96,7 @@ impl Options {
         let least = if by_law { Some(self.least(rate)?) } else { None };
         if let (None, Some(given)) = (least, self.scone_least) {
             let text = format!(
-                "--scone-least {given}: only RCP's advice has a least; add --law rcp, or leave it out"
+                "--scone-least {given}: it is the lowest advice that --law rcp gives, and there is no --law rcp; add it, or leave out --scone-least"
             );
             return Err(Refusal(text));
         }

@@ -14,13 +14,11 @@ use crate::packet::{ADVICE, CONTROL, DATA, NO_SACK, Packet};
 use crate::results::VideoCounts;
 use flowstamp_laws::Stamp;
 use flowstamp_laws::registry::Header;
+use flowstamp_laws::scone::{GAP_S, MORE_GAP_S, PERIOD_S};
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_laws::video::{Action, Client, Params, Segment, Viewed};
-use flowstamp_wire::scone::{PERIOD_S, Signal};
+use flowstamp_wire::scone::Signal;
 use std::collections::VecDeque;
-
-/// Shortest time between two SCONE packets, and the longest random time on top of it, seconds.
-const ADVICE_S: (f64, f64) = (20.0, 10.0);
 
 /// The client of one video.
 #[derive(Clone, Debug)]
@@ -137,8 +135,8 @@ impl Hosts {
         let flow = &mut self.flows[number as usize];
         let Some(app) = &mut flow.app else { return };
         let Some(viewer) = app.viewer.as_mut().filter(|viewer| viewer.next_scone <= net.now) else { return };
-        let (least_s, more_s) = ADVICE_S;
-        viewer.next_scone = net.now + Time::from_secs_f64(least_s + more_s * app.process.uniform());
+        let more_s = MORE_GAP_S as f64 * app.process.uniform();
+        viewer.next_scone = net.now + Time::from_secs_f64(GAP_S as f64 + more_s);
         let packet = Packet {
             stamp: Stamp::default(),
             sent_at: net.now,
