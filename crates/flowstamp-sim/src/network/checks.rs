@@ -4,7 +4,7 @@ use super::{MOST_SAMPLES, Result, error, of_full};
 use crate::ScenarioError;
 use crate::link::Classifier;
 use crate::plan::{CellPlan, LinkPlan, Medium};
-use crate::scenario::{Application, FlowGroup, Priority, Scenario};
+use crate::scenario::{FlowGroup, Priority, Scenario};
 use flowstamp_laws::registry::{RouterSpec, ShareSpec};
 use flowstamp_laws::share::Weights;
 use flowstamp_laws::units::{Bytes, Time};
@@ -256,7 +256,7 @@ pub(super) fn captured_links(s: &Scenario, links: &[LinkPlan], cells: &[CellPlan
 /// The warning for a link that advises videos in a network without any.
 pub(super) fn advice(scenario: &Scenario, links: &[LinkPlan]) -> Option<String> {
     let advises = links.iter().find(|plan| cfg!(feature = "full") && plan.scone.is_some())?;
-    let is_video = |group: &FlowGroup| matches!(group.application, Some(Application::Video(_)));
+    let is_video = |group: &FlowGroup| group.application.as_ref().is_some_and(|it| it.kind() == "video");
     (!scenario.flows.iter().any(is_video)).then(|| {
         format!(
             "scone of {}: no flow is a video, so no packet carries advice; leave it out, or give flows application = {{ kind = \"video\" }}",
