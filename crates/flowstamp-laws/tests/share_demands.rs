@@ -124,7 +124,7 @@ fn a_new_class_grows_to_its_share() {
             let bytes = RATE.bytes_per_sec() * split.interval().as_secs_f64();
             for (class, share) in [OWN, OTHER].into_iter().zip(next) {
                 (0..100).for_each(|_| {
-                    split.on_arrival(class, class as u64, (share * bytes / 100.0) as u32, || 0.5)
+                    split.on_arrival(class, class as u64, (share * bytes / 100.0) as u32, || 0.5);
                 });
             }
             now += split.interval();
