@@ -1,5 +1,6 @@
 //! Distributions of packet delays.
 
+use crate::bulk::{Bins, Bulk};
 use crate::results::Distribution;
 use flowstamp_laws::units::Time;
 
@@ -10,10 +11,18 @@ use flowstamp_laws::units::Time;
 pub struct Delays {
     /// Number of delays below a nanosecond.
     none: u64,
+    bins: DelayBins,
+    most: Time,
+    bulk: Bulk<DelayBins>,
+}
+
+/// Delays of a nanosecond or more.
+#[derive(Clone, Debug, Default)]
+#[repr(C)]
+struct DelayBins {
     /// Number of the first bin in `bins`.
     first: usize,
     bins: Vec<Bin>,
-    most: Time,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,29 +49,25 @@ pub fn bin<const SUB: u64>(value: u64) -> usize {
     (octave * SUB + (value >> octave)) as usize
 }
 
-impl Delays {
-    /// Adds one packet's delay.
-    #[inline]
-    pub fn add(&mut self, delay: Time) {
-        let ns = delay.as_ps() / PS_PER_NS;
-        if ns == 0 {
-            self.none += 1;
-            return;
-        }
+impl Bins for DelayBins {
+    /// Nanoseconds.
+    type Value = u32;
+
+    fn count(&mut self, ns: u32) {
+        self.add(u64::from(ns));
+    }
+}
+
+impl DelayBins {
+    fn add(&mut self, ns: u64) {
         let number = bin::<SUB_BINS>(ns);
-        let mut at = number.wrapping_sub(self.first);
-        if at >= self.bins.len() {
-            self.make(number);
-            at = number - self.first;
-        }
-        let bin = &mut self.bins[at];
+        self.make(number);
+        let bin = &mut self.bins[number - self.first];
         bin.count += 1;
         bin.sum += ns;
-        self.most = self.most.max(delay);
     }
 
-    /// Creates the bin of this number, and all between it and the existing ones.
-    #[cold]
+    /// Creates the bin of this number if there is none, and all between it and the existing ones.
     fn make(&mut self, number: usize) {
         if self.bins.is_empty() {
             self.first = number;
@@ -75,6 +80,46 @@ impl Delays {
             self.bins.resize(number - self.first + 1, Bin::default());
         }
     }
+}
+
+impl Delays {
+    /// Delays of packets of a link in a large network.
+    #[must_use]
+    pub fn in_bulk() -> Self {
+        Self { bulk: Bulk::begun(), ..Self::default() }
+    }
+
+    /// No delays, to be kept in the same way.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        Self { bulk: self.bulk.restarted(), ..Self::default() }
+    }
+
+    /// Adds one packet's delay.
+    #[inline]
+    pub fn add(&mut self, delay: Time) {
+        let ns = delay.as_ps() / PS_PER_NS;
+        if ns == 0 {
+            self.none += 1;
+            return;
+        }
+        self.most = self.most.max(delay);
+        let number = bin::<SUB_BINS>(ns);
+        let at = number.wrapping_sub(self.bins.first);
+        let Some(bin) = self.bins.bins.get_mut(at) else { return self.add_apart(ns) };
+        bin.count += 1;
+        bin.sum += ns;
+    }
+
+    /// Adds a delay for which there is no bin. In bulk there never is one.
+    #[inline(never)] // so that networks with few links pay nothing
+    fn add_apart(&mut self, ns: u64) {
+        match u32::try_from(ns) {
+            _ if !self.bulk.is_used() => self.bins.add(ns),
+            Ok(ns) => self.bulk.push(ns),
+            Err(_) => self.bulk.add().add(ns),
+        }
+    }
 
     /// Merges several distributions.
     #[must_use]
@@ -83,10 +128,11 @@ impl Delays {
         for part in parts {
             all.none += part.none;
             all.most = all.most.max(part.most);
-            let full = (part.first..).zip(&part.bins).filter(|(_, bin)| bin.count > 0);
+            let bins = part.bulk.all(&part.bins);
+            let full = (bins.first..).zip(&bins.bins).filter(|(_, bin)| bin.count > 0);
             for (number, bin) in full {
-                all.make(number);
-                let here = &mut all.bins[number - all.first];
+                all.bins.make(number);
+                let here = &mut all.bins.bins[number - all.bins.first];
                 here.count += bin.count;
                 here.sum += bin.sum;
             }
@@ -98,9 +144,10 @@ impl Delays {
     /// at most that delay.
     #[must_use]
     pub fn cdf(&self) -> Vec<(f64, f64)> {
-        let total = self.bins().map(|(_, count)| count).sum::<u64>();
+        let bins = self.bins();
+        let total = bins.iter().map(|(_, count)| count).sum::<u64>();
         let (mut below, mut last, mut points) = (0, 0.0, Vec::new());
-        for (delay, count) in self.bins() {
+        for (delay, count) in bins {
             let first = below == 0;
             below += count;
             let share = below as f64 / total as f64;
@@ -115,15 +162,16 @@ impl Delays {
     /// Statistics in seconds; `None` if there was no packet.
     #[must_use]
     pub fn distribution(&self) -> Option<Distribution> {
-        let count = self.none + self.bins.iter().map(|bin| bin.count).sum::<u64>();
-        let sum: u128 = self.bins.iter().map(|bin| u128::from(bin.sum)).sum();
+        let bins = &self.bulk.all(&self.bins).bins;
+        let count = self.none + bins.iter().map(|bin| bin.count).sum::<u64>();
+        let sum: u128 = bins.iter().map(|bin| u128::from(bin.sum)).sum();
         let rank = |share: f64| {
             let rank = ((share * count as f64).ceil() as u64).max(1);
             let mut below = self.none;
             if below >= rank {
                 return 0.0;
             }
-            let found = self.bins.iter().find(|bin| {
+            let found = bins.iter().find(|bin| {
                 below += bin.count;
                 below >= rank
             });
@@ -141,10 +189,14 @@ impl Delays {
     }
 
     /// Mean delay in seconds and number of packets of each bin that is not empty.
-    pub fn bins(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+    #[must_use]
+    pub fn bins(&self) -> Vec<(f64, u64)> {
         let none = (self.none > 0).then_some((0.0, self.none));
-        let full = self.bins.iter().filter(|bin| bin.count > 0);
-        none.into_iter().chain(full.map(|bin| (bin.sum as f64 / bin.count as f64 * 1e-9, bin.count)))
+        let bins = self.bulk.all(&self.bins);
+        let full = bins.bins.iter().filter(|bin| bin.count > 0);
+        none.into_iter()
+            .chain(full.map(|bin| (bin.sum as f64 / bin.count as f64 * 1e-9, bin.count)))
+            .collect()
     }
 }
 
@@ -172,7 +224,7 @@ mod tests {
             ns.sort_unstable();
             let found = delays.distribution().unwrap();
             prop_assert_eq!(found.count, ns.len() as u64);
-            prop_assert_eq!(delays.bins().map(|(_, count)| count).sum::<u64>(), found.count);
+            prop_assert_eq!(delays.bins().iter().map(|(_, count)| count).sum::<u64>(), found.count);
             let mean = ns.iter().sum::<u64>() as f64 / ns.len() as f64 * 1e-9;
             prop_assert!((found.mean - mean).abs() <= 1e-9 * mean.max(1e-9));
             prop_assert_eq!(found.max, Time::from_nanos(ns[ns.len() - 1]).as_secs_f64());
@@ -186,6 +238,23 @@ mod tests {
 
     proptest! {
         #[test]
+        fn bulk_changes_no_result(ns in prop::collection::vec((0u64..10_000, 0u32..20), 1..2000), restarts in any::<bool>()) {
+            let (mut direct, mut bulk) = (Delays::default(), Delays::in_bulk());
+            for (at, (base, magnitude)) in ns.iter().enumerate() {
+                direct.add(Time::from_nanos(base << magnitude));
+                bulk.add(Time::from_nanos(base << magnitude));
+                if restarts && at == ns.len() / 2 {
+                    (direct, bulk) = (direct.restarted(), bulk.restarted());
+                }
+            }
+            prop_assert!(bulk.bulk.is_used() && !direct.bulk.is_used());
+            prop_assert_eq!(direct.bins(), bulk.bins());
+            prop_assert_eq!(format!("{:?}", direct.distribution()), format!("{:?}", bulk.distribution()));
+            let both = Delays::together([&direct, &bulk]);
+            prop_assert_eq!(both.bins().iter().map(|(_, count)| count).sum::<u64>(), 2 * direct.bins().iter().map(|(_, count)| count).sum::<u64>());
+        }
+
+        #[test]
         fn parts_make_a_whole(ns in prop::collection::vec((0u64..10_000_000_000, 0usize..3), 1..300)) {
             let (mut whole, mut parts) = (Delays::default(), vec![Delays::default(); 3]);
             for (delay, part) in &ns {
@@ -193,7 +262,7 @@ mod tests {
                 parts[*part].add(Time::from_nanos(*delay));
             }
             let together = Delays::together(&parts);
-            prop_assert!(together.bins().eq(whole.bins()));
+            prop_assert!(together.bins().eq(&whole.bins()));
             prop_assert_eq!(format!("{:?}", together.distribution()), format!("{:?}", whole.distribution()));
         }
 

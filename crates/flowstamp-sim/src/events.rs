@@ -4,14 +4,18 @@
 //! compare equal only if they mean the same. The order of classes decides between events of the same instant. Changing
 //! it changes results.
 
+#[cfg(feature = "parallel")]
+mod apart;
 mod heap;
 mod many;
-#[cfg(feature = "parallel")]
-mod next;
+mod rows;
 
+#[cfg(feature = "parallel")]
+pub use apart::{MOST_PARTS, Owners};
 use flowstamp_laws::units::Time;
 use heap::Heap;
 use many::Many;
+use rows::{Rows, Waiting};
 
 /// The kind of an event. The order of variants is the order of events at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +78,8 @@ const CLASSES: [Class; 16] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source(u32);
 
-const NUMBER_BITS: u32 = 28;
+/// Bits of a number within a class.
+pub const NUMBER_BITS: u32 = 28;
 
 impl Source {
     /// Number `number` (below 2^28) of `class`.
@@ -113,8 +118,8 @@ fn event(key: Key) -> (Time, Source) {
 const BUCKETS: u64 = 1024;
 /// Words of a bitmap with a bit for each bucket.
 const WORDS: usize = (BUCKETS / 64) as usize;
-/// Number of router links from which events are kept in [`Many`].
-const MANY_LINKS: usize = 256;
+/// Number of router links from which a network is large.
+pub const MANY_LINKS: usize = 256;
 /// Pops between two checks of the bucket width.
 const POPS_PER_LOOK: u32 = 1 << 14;
 /// No node.
@@ -132,72 +137,6 @@ impl Node {
     #[inline]
     fn precedes(&self, other: &Self) -> bool {
         (self.time, self.source) < (other.time, other.source)
-    }
-}
-
-/// A pending event that waits for its turn of the wheel.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    time: u64,
-    source: u32,
-}
-
-/// Events of one turn in two cache lines, and the index of the next row. They are read once and all together.
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    events: [Waiting; 7],
-    len: u32,
-    next: u32,
-}
-
-const NO_EVENTS: [Waiting; 7] = [Waiting { time: 0, source: 0 }; 7];
-
-/// Rows of events. Each is in the list of a turn or in the list of unused rows.
-#[derive(Clone, Debug)]
-struct Rows {
-    rows: Vec<Row>,
-    /// First unused row.
-    free: u32,
-}
-
-impl Rows {
-    /// Adds an event to the list that begins with `first`. Returns the list's new first row.
-    #[inline]
-    fn push(&mut self, first: u32, event: Waiting) -> u32 {
-        if let Some(row) = self.rows.get_mut(first as usize) {
-            if let Some(place) = row.events.get_mut(row.len as usize) {
-                *place = event;
-                row.len += 1;
-                return first;
-            }
-        }
-        let mut new = Row { events: NO_EVENTS, len: 1, next: first };
-        new.events[0] = event;
-        let at = self.free;
-        if let Some(row) = self.rows.get_mut(at as usize) {
-            self.free = row.next;
-            *row = new;
-            return at;
-        }
-        self.rows.push(new);
-        (self.rows.len() - 1) as u32
-    }
-
-    /// Takes the first row of a list and advances `first` to the next row.
-    #[inline]
-    fn take(&mut self, first: &mut u32) -> Option<Row> {
-        let row = self.rows.get_mut(*first as usize)?;
-        let taken = *row;
-        row.next = self.free;
-        self.free = std::mem::replace(first, taken.next);
-        Some(taken)
-    }
-
-    /// The events in the list that begins with `first`.
-    fn list(&self, first: u32) -> impl Iterator<Item = Waiting> + '_ {
-        let rows =
-            std::iter::successors(self.rows.get(first as usize), |row| self.rows.get(row.next as usize));
-        rows.flat_map(|row| row.events[..row.len as usize].iter().copied())
     }
 }
 
@@ -245,7 +184,10 @@ pub struct EventQueue {
     last_look: u64,
     /// All events of a network with many links. `current` is then so far from all events that none goes into the wheel. In
     /// this way, networks with few links pay nothing.
-    many: Option<Box<Many>>,
+    many: Option<Box<Many<{ many::BUCKETS }, { many::FULL }>>>,
+    /// All events of a network in parts. As for `many`, none goes into the wheel.
+    #[cfg(feature = "parallel")]
+    apart: Option<Box<apart::Apart>>,
 }
 
 impl Default for EventQueue {
@@ -259,7 +201,7 @@ impl Default for EventQueue {
             current: 0,
             in_wheel: 0,
             turns: Box::new([NONE; BUCKETS as usize]),
-            rows: Rows { rows: Vec::new(), free: NONE },
+            rows: Rows::default(),
             awaited: [0; WORDS],
             in_turns: 0,
             far: Heap::default(),
@@ -267,21 +209,34 @@ impl Default for EventQueue {
             pops: 0,
             last_look: 0,
             many: None,
+            #[cfg(feature = "parallel")]
+            apart: None,
         }
     }
 }
 
 impl EventQueue {
+    /// A `current` so far from all events that none goes into the wheel.
+    const NOWHERE: u64 = 0u64.wrapping_sub(BUCKETS);
+
     /// Memory of a pending event, bytes.
     pub const EVENT_BYTES: usize = size_of::<Node>();
 
     /// Creates an empty queue for a network with this number of router links.
     #[must_use]
     pub fn for_links(router_links: usize) -> Self {
-        if router_links < MANY_LINKS {
-            return Self::default();
-        }
-        Self { current: 0u64.wrapping_sub(BUCKETS), many: Some(Box::default()), ..Self::default() }
+        if router_links < MANY_LINKS { Self::default() } else { Self::of_many() }
+    }
+
+    /// The queue of a network with many links.
+    fn of_many() -> Self {
+        Self { current: Self::NOWHERE, many: Some(Box::default()), ..Self::default() }
+    }
+
+    /// Whether this is the queue of a network with many links.
+    #[must_use]
+    pub fn is_many(&self) -> bool {
+        self.current == Self::NOWHERE
     }
 
     /// Moves the events into the queue of networks with many links.
@@ -295,6 +250,10 @@ impl EventQueue {
     /// Number of pending events.
     #[must_use]
     pub fn len(&self) -> usize {
+        #[cfg(feature = "parallel")]
+        if let Some(apart) = &self.apart {
+            return apart.len();
+        }
         self.many.as_ref().map_or(0, |many| many.len()) + self.in_wheel + self.in_turns + self.far.0.len()
     }
 
@@ -319,6 +278,10 @@ impl EventQueue {
 
     /// Adds an event beyond the wheel.
     fn push_far(&mut self, bucket: u64, time: Time, source: Source) {
+        #[cfg(feature = "parallel")]
+        if let Some(apart) = &mut self.apart {
+            return apart.push(time.as_ps(), source);
+        }
         match &mut self.many {
             Some(many) => many.push(time.as_ps(), source.0),
             None => self.push_beyond(bucket, time, source),
@@ -395,6 +358,10 @@ impl EventQueue {
     #[inline(always)] // Once per event. The compiler would not inline a public function of this length.
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, Source)> {
         if self.in_wheel == 0 {
+            #[cfg(feature = "parallel")]
+            if let Some(apart) = &mut self.apart {
+                return apart.pop_until(end);
+            }
             if let Some(many) = &mut self.many {
                 return many.pop_until(end);
             }
@@ -438,6 +405,10 @@ impl EventQueue {
     #[inline]
     #[must_use]
     pub fn ahead(&self, count: usize) -> Option<Source> {
+        #[cfg(feature = "parallel")]
+        if let Some(apart) = &self.apart {
+            return apart.ahead(count);
+        }
         self.many.as_ref()?.ahead(count)
     }
 

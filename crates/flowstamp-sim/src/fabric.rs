@@ -10,6 +10,8 @@ mod layout;
 #[cfg(feature = "parallel")]
 mod parts;
 mod pfc;
+#[cfg(feature = "parallel")]
+mod rounds;
 #[cfg(feature = "full")]
 mod scone;
 
@@ -247,14 +249,14 @@ impl Fabric {
     }
 
     /// Moves the head of a link, which has arrived, on to its next link. Leaves it in the ring if it is at its host, or
-    /// if the caller can handle it ahead of time.
-    #[inline(always)] // into both loops, of whole networks and of parts
-    pub fn forward(&mut self, number: u32, source: Source) -> Onward {
+    /// if the caller can handle it ahead of time. All arrivals at the link's begin up to `known` have been handled.
+    #[inline(always)] // into all loops, of whole networks and of parts
+    pub fn forward(&mut self, number: u32, source: Source, known: Time) -> Onward {
         let at = number as usize;
         let link = &mut self.links[at];
         if let Some(port) = self.ports.get_mut(at) {
             let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
-            port.advance(link, self.now, &mut tap);
+            port.advance(link, known, &mut tap);
         }
         // Avoid reading the packet, which is not in the cache.
         let mut to = self.leads_to[at];

@@ -15,6 +15,7 @@
 mod active;
 mod air;
 mod application;
+mod bulk;
 #[cfg(feature = "full")]
 mod by_links;
 mod capture;

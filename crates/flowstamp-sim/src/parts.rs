@@ -1,34 +1,29 @@
-//! Parts of a network that run on threads of their own.
+//! Parts of a network that run in turn, or on threads of their own.
 //!
 //! Only links are cut. Everything that shares state without a delay is in one part: a node with its links and hosts, both
 //! ends of an impaired link, and both ends of a flow whose ends read each other's state.
 
 use crate::ScenarioError;
-use crate::events::{Class, Source};
-use crate::link::MAX_QUEUES;
+use crate::events::{MANY_LINKS, MOST_PARTS, Owners};
 use crate::plan::{END, FlowRoutes, GroupPlan, LinkPlan, Medium, Network};
 use crate::scenario::{FlowGroup, Scenario};
-use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::transport::{self, Agreed, Receiver};
 use flowstamp_laws::units::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
 
-/// The division of a network: the part that handles each link, flow and event.
+/// The division of a network.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// The part of each link's begin, where its queue is.
-    begin: Vec<u8>,
-    /// The part of each link's end.
-    end: Vec<u8>,
-    /// The part of each planned flow's sender.
-    sender: Vec<u8>,
-    /// The part of each planned flow's receiver.
-    receiver: Vec<u8>,
-    /// For each part, the links that lead to each other part.
-    out: Vec<BTreeMap<usize, Vec<u32>>>,
-    /// The least delay of such a link.
-    lookahead: Time,
+    /// Number of parts.
+    pub count: usize,
+    /// The part of each link, flow and event.
+    pub owners: Owners,
+    /// The least delay of a link between two parts.
+    pub lookahead: Time,
+    /// Links whose packets could go to another part, whether they do or not.
+    pub known: Vec<u32>,
 }
 
 impl Parts {
@@ -43,8 +38,8 @@ impl Parts {
             ));
         }
         let mut graph = Places::new(network, scenario).graph(network);
-        if count > graph.weights.len().min(usize::from(u8::MAX)) {
-            let most = graph.weights.len().min(usize::from(u8::MAX));
+        let most = graph.weights.len().min(MOST_PARTS);
+        if count > most {
             return refused(format!(
                 "is {count}; this network has {most} parts between which packets take time"
             ));
@@ -55,63 +50,106 @@ impl Parts {
         let begin: Vec<u8> = (0..links).map(|link| at(2 * link)).collect();
         let end: Vec<u8> =
             (0..links).map(|link| if graph.used[link] { at(2 * link + 1) } else { begin[link] }).collect();
-        let mut out = vec![BTreeMap::<usize, Vec<u32>>::new(); count];
-        let mut lookahead = scenario.duration;
-        for (link, plan) in network.links.iter().enumerate().filter(|(link, _)| begin[*link] != end[*link]) {
-            let from = &mut out[usize::from(begin[link])];
-            from.entry(usize::from(end[link])).or_default().push(link as u32);
-            lookahead = lookahead.min(plan.delay);
-        }
         let first = |route: u32| network.routes[route as usize] as usize;
-        Ok(Self {
-            sender: network.flows.iter().map(|flow| begin[first(flow.routes.data)]).collect(),
-            receiver: network.flows.iter().map(|flow| begin[first(flow.routes.acks)]).collect(),
-            begin,
-            end,
-            out,
-            lookahead,
-        })
+        let sender = network.flows.iter().map(|flow| begin[first(flow.routes.data)]).collect();
+        let receiver = network.flows.iter().map(|flow| begin[first(flow.routes.acks)]).collect();
+        let lookahead = lookahead(network, scenario, |link| begin[link] != end[link]);
+        let known =
+            (0..).zip(&network.links).filter(|(_, plan)| can_be_cut(plan)).map(|(link, _)| link).collect();
+        Ok(Self { count, owners: Owners { begin, end, sender, receiver }, lookahead, known })
+    }
+}
+
+/// The least delay of the links that are cut, or the duration if none is.
+fn lookahead(network: &Network, scenario: &Scenario, is_cut: impl Fn(usize) -> bool) -> Time {
+    let delays =
+        network.links.iter().enumerate().filter(|(link, _)| is_cut(*link)).map(|(_, plan)| plan.delay);
+    delays.min().unwrap_or(scenario.duration).min(scenario.duration)
+}
+
+/// The division of a network among threads, each of which has some of its parts.
+#[derive(Clone, Debug)]
+pub struct Threads {
+    /// The parts.
+    pub parts: Parts,
+    /// The parts of each thread.
+    pub ranges: Vec<Range<usize>>,
+    /// The thread of each part.
+    of: Vec<usize>,
+    /// For each thread, the links that lead to each other thread.
+    out: Vec<BTreeMap<usize, Vec<u32>>>,
+    /// The least delay of such a link.
+    lookahead: Time,
+}
+
+impl Threads {
+    /// Divides a network among `count` threads. Each gets several parts if the network is large and they do not make rounds
+    /// shorter.
+    ///
+    /// # Errors
+    /// One line for what cannot be divided.
+    pub fn new(network: &Network, scenario: &Scenario, count: usize) -> Result<Self, ScenarioError> {
+        let whole = Self::of_parts(network, scenario, Parts::new(network, scenario, count)?, count);
+        let Some(several) = parts_of_many_links(network).filter(|several| *several > count) else {
+            return Ok(whole);
+        };
+        let Ok(parts) = Parts::new(network, scenario, several) else { return Ok(whole) };
+        let fine = Self::of_parts(network, scenario, parts, count);
+        Ok(if fine.parts.lookahead < whole.lookahead { whole } else { fine })
     }
 
-    /// Number of parts.
+    fn of_parts(network: &Network, scenario: &Scenario, parts: Parts, count: usize) -> Self {
+        let of: Vec<usize> = (0..parts.count).map(|part| part * count / parts.count).collect();
+        let ranges = (0..count)
+            .map(|thread| of.partition_point(|t| *t < thread)..of.partition_point(|t| *t <= thread));
+        let ends = |link: usize| {
+            let Owners { begin, end, .. } = &parts.owners;
+            (of[usize::from(begin[link])], of[usize::from(end[link])])
+        };
+        let lookahead = lookahead(network, scenario, |link| ends(link).0 != ends(link).1);
+        let mut out = vec![BTreeMap::<usize, Vec<u32>>::new(); count];
+        for link in 0..network.links.len() {
+            let (from, to) = ends(link);
+            if from != to {
+                out[from].entry(to).or_default().push(link as u32);
+            }
+        }
+        Self { ranges: ranges.collect(), out, lookahead, of, parts }
+    }
+
+    /// Number of threads.
     pub fn count(&self) -> usize {
         self.out.len()
     }
 
-    /// How long parts can run without each other's packets.
+    /// How long threads can run without each other's packets.
     pub fn lookahead(&self) -> Time {
         self.lookahead
     }
 
-    /// The links from `part` to each other part.
-    pub fn out(&self, part: usize) -> &BTreeMap<usize, Vec<u32>> {
-        &self.out[part]
+    /// The links from a thread to each other thread.
+    pub fn out(&self, thread: usize) -> &BTreeMap<usize, Vec<u32>> {
+        &self.out[thread]
     }
 
-    /// The part in which a link's queue is.
+    /// The thread that has a link's queue.
     pub fn of_queue(&self, link: usize) -> usize {
-        usize::from(self.begin[link])
+        self.of[usize::from(self.parts.owners.begin[link])]
     }
 
-    /// The parts of a planned flow's ends: sender and receiver.
+    /// The threads of a planned flow's ends: sender and receiver.
     pub fn of_flow(&self, flow: usize) -> (usize, usize) {
-        (usize::from(self.sender[flow]), usize::from(self.receiver[flow]))
+        let Owners { sender, receiver, .. } = &self.parts.owners;
+        (self.of[usize::from(sender[flow])], self.of[usize::from(receiver[flow])])
     }
+}
 
-    /// The part that handles an event; `None` if all do.
-    #[inline]
-    pub fn of_event(&self, source: Source) -> Option<u8> {
-        let number = source.number() as usize;
-        Some(match source.class() {
-            Class::Delivery => self.end[number],
-            Class::Router => self.begin[number / MAX_TIMERS],
-            Class::Queue => self.begin[number / MAX_QUEUES],
-            Class::Capacity | Class::Transmit | Class::Share | Class::Rejoin => self.begin[number],
-            Class::Retransmit | Class::Control | Class::Pace | Class::Application => self.sender[number],
-            Class::Ack => self.receiver[number],
-            Class::Warmup | Class::Air | Class::FlowArrival | Class::Probe => return None,
-        })
-    }
+/// Router links of a part. Their state fits into a core's own cache.
+const LINKS: usize = 16;
+
+/// The number of parts in which a large network runs; `None` if it is not large.
+pub fn parts_of_many_links(network: &Network) -> Option<usize> {
+    (network.links.len() >= MANY_LINKS).then(|| (network.links.len() / LINKS).min(MOST_PARTS))
 }
 
 fn refused<T>(message: String) -> Result<T, ScenarioError> {

@@ -21,6 +21,8 @@ use std::time::Duration;
 mod apart;
 #[cfg(feature = "parallel")]
 mod parts;
+#[cfg(feature = "parallel")]
+mod rounds;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -84,6 +86,9 @@ pub struct Simulation {
     events: u64,
     /// Wall and CPU time so far.
     took: (Duration, Duration),
+    /// The parts of a large network that run in turn.
+    #[cfg(feature = "parallel")]
+    in_turn: Option<Box<rounds::InTurn>>,
 }
 
 impl Simulation {
@@ -101,6 +106,8 @@ impl Simulation {
     pub(crate) fn of_network(loaded: Arc<Loaded>, network: Network) -> Self {
         let scenario = loaded.scenario.clone();
         let sides = sides(&network, &scenario);
+        #[cfg(feature = "parallel")]
+        let in_turn = rounds::in_turn(&network, &scenario);
         let Network {
             links,
             access,
@@ -150,6 +157,8 @@ impl Simulation {
             unseen: Time::ZERO,
             events: 0,
             took: (Duration::ZERO, Duration::ZERO),
+            #[cfg(feature = "parallel")]
+            in_turn,
         };
         simulation.unseen = simulation.unseen();
         simulation
@@ -183,6 +192,8 @@ impl Simulation {
     /// # Errors
     /// [`Stopped`] if `tick` said so.
     pub fn run(mut self, tick: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Results, Stopped> {
+        #[cfg(feature = "parallel")]
+        self.run_in_rounds(tick)?;
         self.advance(self.scenario.duration, tick)?;
         Ok(self.finish())
     }
@@ -312,19 +323,17 @@ impl Simulation {
 
     /// Handles up to `limit` events. Returns true if none is left up to `end`.
     fn run_events(&mut self, end: Time, limit: u64) -> bool {
-        self.run_mine(end, limit, |_, _| true)
+        self.run_knowing(end, limit, |net, _| net.now)
     }
 
-    /// As [`Self::run_events`], but leaves out the events that `mine` rejects.
-    #[inline(always)] // so that runs on one thread do not ask
-    fn run_mine(&mut self, end: Time, limit: u64, mut mine: impl FnMut(&mut Self, Source) -> bool) -> bool {
+    /// As [`Self::run_events`]. `known` tells up to which time all arrivals at the begin of a link have been handled, of which
+    /// a packet has reached the end.
+    #[inline(always)] // so that runs as a whole do not ask
+    fn run_knowing(&mut self, end: Time, limit: u64, known: impl Fn(&Fabric, u32) -> Time) -> bool {
         for _ in 0..limit {
             let Some((time, source)) = self.net.events.pop_until(end) else { return true };
             debug_assert!(time >= self.net.now, "time goes backward");
             self.net.now = time;
-            if !mine(self, source) {
-                continue;
-            }
             self.net.look_ahead();
             self.events += 1;
             let source = match source.class() {
@@ -334,29 +343,36 @@ impl Simulation {
                 },
                 _ => source,
             };
-            let number = source.number();
             if source.class() == Class::Delivery {
-                let Self { net, hosts, .. } = self;
-                match net.forward(number, source) {
-                    Onward::Done => {}
-                    Onward::Host => {
-                        self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1;
-                    }
-                    Onward::Exits => {
-                        self.events +=
-                            hosts.receive_exits(net, number, source, end, end.min(self.unseen)) - 1;
-                    }
-                    Onward::Impaired => {
-                        for packet in net.impair(number, source).into_iter().flatten() {
-                            hosts.arrive(net, &packet);
-                        }
-                    }
-                }
+                let known = known(&self.net, source.number());
+                self.deliver(source, end, known);
             } else {
-                self.dispatch(source.class(), number);
+                self.dispatch(source.class(), source.number());
             }
         }
         false
+    }
+
+    /// Handles a packet that has reached the end of its link, and those that can be handled with it, up to `end`. All arrivals
+    /// at the link's begin up to `known` have been handled.
+    #[inline(always)] // as `run_knowing`
+    fn deliver(&mut self, source: Source, end: Time, known: Time) {
+        let number = source.number();
+        let Self { net, hosts, .. } = self;
+        match net.forward(number, source, known) {
+            Onward::Done => {}
+            Onward::Host => {
+                self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1;
+            }
+            Onward::Exits => {
+                self.events += hosts.receive_exits(net, number, source, end, end.min(self.unseen)) - 1;
+            }
+            Onward::Impaired => {
+                for packet in net.impair(number, source).into_iter().flatten() {
+                    hosts.arrive(net, &packet);
+                }
+            }
+        }
     }
 
     /// Handles every event that is not a delivery.

@@ -1,4 +1,4 @@
-//! A run on several threads gives the same bits as on one.
+//! A run on several threads, or part by part on one, gives the same bits as a run as a whole.
 
 use flowstamp_sim::{Divided, Format, Loaded, Progress, Simulation, load};
 use std::ops::ControlFlow;
@@ -25,6 +25,10 @@ fn assert_same(text: &str, threads: &[usize]) {
         );
         assert_eq!(parts.digest(), whole.digest(), "{threads} threads\n{text}");
     }
+    let rounds = Simulation::in_rounds(&loaded, None, 3).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let rounds = rounds.run(&mut go_on).expect("nobody stops it");
+    assert_eq!(format!("{:?}", rounds.summary), format!("{:?}", whole.summary), "in rounds\n{text}");
+    assert_eq!(rounds.digest(), whole.digest(), "in rounds\n{text}");
 }
 
 #[test]

@@ -6,15 +6,12 @@
 //!
 //! [`EventQueue`]: super::EventQueue
 
-use super::{EventQueue, Heap, Key, NONE, Source, event, first_set, key};
+use super::{Heap, Key, NONE, Source, event, first_set, key};
 use flowstamp_laws::units::Time;
 
-/// Buckets of the wheel.
-const BUCKETS: u64 = 16_384;
-/// Words of a bitmap with a bit for each bucket.
-const WORDS: usize = (BUCKETS / 64) as usize;
-/// A bucket is 2^`FULL` mean gaps wide, rounded down to a power of two.
-const FULL: u32 = 4;
+/// Buckets of the wheel in which a whole network's events are.
+pub(super) const BUCKETS: usize = 16_384;
+pub(super) const FULL: u32 = 4;
 /// Number of events that are sorted in advance, if they are within [`NEAR`] buckets.
 const AHEAD: usize = 8;
 const NEAR: u64 = 4;
@@ -45,16 +42,16 @@ struct Row {
     next: u32,
 }
 
-/// Pending events, earliest first.
+/// Pending events, earliest first, in a wheel of `BUCKETS` buckets, a power of two and at least 64.
 #[derive(Clone, Debug)]
-pub(super) struct Many {
+pub(super) struct Many<const BUCKETS: usize, const FULL: u32> {
     /// The events in buckets up to `current`, in order, from `at` on.
     due: Vec<Due>,
     at: usize,
     /// First row of each of the `BUCKETS` buckets after `current`, at its number modulo `BUCKETS`.
-    buckets: Box<[u32; BUCKETS as usize]>,
+    buckets: Box<[u32; BUCKETS]>,
     /// A bit for each bucket that is not empty.
-    occupied: Box<[u64; WORDS]>,
+    occupied: Box<[u64]>,
     rows: Vec<Row>,
     /// First unused row.
     free: u32,
@@ -75,13 +72,13 @@ pub(super) struct Many {
     last_look: u64,
 }
 
-impl Many {
+impl<const BUCKETS: usize, const FULL: u32> Many<BUCKETS, FULL> {
     fn new(shift: u32, current: u64, pops: u32) -> Self {
         Self {
             due: Vec::new(),
             at: 0,
-            buckets: Box::new([NONE; BUCKETS as usize]),
-            occupied: Box::new([0; WORDS]),
+            buckets: Box::new([NONE; BUCKETS]),
+            occupied: vec![0; BUCKETS / 64].into_boxed_slice(),
             rows: Vec::new(),
             free: NONE,
             shift,
@@ -106,7 +103,7 @@ impl Many {
         let bucket = time >> self.shift;
         if bucket <= self.current {
             self.push_due(time, source);
-        } else if bucket - self.current < BUCKETS {
+        } else if bucket - self.current < BUCKETS as u64 {
             self.push_near(bucket, time, source);
         } else {
             self.far.push(key(Time::from_ps(time), Source(source)));
@@ -115,7 +112,7 @@ impl Many {
 
     #[inline]
     fn push_near(&mut self, bucket: u64, time: u64, source: u32) {
-        let slot = (bucket % BUCKETS) as usize;
+        let slot = bucket as usize % BUCKETS;
         let word = (time - (bucket << self.shift)) << 32 | u64::from(source);
         self.in_wheel += 1;
         if let Some(row) = self.rows.get_mut(self.buckets[slot] as usize) {
@@ -160,7 +157,7 @@ impl Many {
     #[inline]
     pub(super) fn pop_until(&mut self, end: Time) -> Option<(Time, Source)> {
         if self.at + AHEAD >= self.due.len() {
-            self.gather();
+            self.gather(end.as_ps() >> self.shift);
         }
         let Due { time, source } = *self.due.get(self.at)?;
         if time > end.as_ps() {
@@ -174,13 +171,16 @@ impl Many {
         Some((Time::from_ps(time), Source(source)))
     }
 
-    /// The time of the earliest event.
+    /// The earliest event, which stays, if it is not after `end`.
     #[cfg(feature = "parallel")]
-    pub(super) fn next_time(&mut self) -> Option<Time> {
-        if self.at + AHEAD >= self.due.len() {
-            self.gather();
+    pub(super) fn first_until(&mut self, end: Time) -> Option<(Time, Source)> {
+        if self.at >= self.due.len() {
+            self.gather(end.as_ps() >> self.shift);
         }
-        self.due.get(self.at).map(|due| Time::from_ps(due.time))
+        self.due
+            .get(self.at)
+            .map(|due| (Time::from_ps(due.time), Source(due.source)))
+            .filter(|(time, _)| *time <= end)
     }
 
     /// The event `count` positions after the one that is taken next, if it is sorted already.
@@ -189,23 +189,43 @@ impl Many {
         self.due.get(self.at + count).map(|due| Source(due.source))
     }
 
-    /// Sorts the events of the next buckets, until enough are due.
+    /// No event is before the returned time: that of the earliest event if it is sorted already, or the beginning of its
+    /// bucket. `None` if there is no event.
+    #[cfg(feature = "parallel")]
+    pub(super) fn earliest(&self) -> Option<Time> {
+        let bucket = || Some(self.next_bucket()).filter(|bucket| *bucket < u64::MAX);
+        let sorted = self.due.get(self.at).map(|due| due.time);
+        sorted.or_else(|| bucket().map(|bucket| bucket << self.shift)).map(Time::from_ps)
+    }
+
+    /// Number of the first bucket after the current one with an event, in the wheel or beyond.
+    #[inline]
+    fn next_bucket(&self) -> u64 {
+        let near = if self.in_wheel == 0 {
+            u64::MAX
+        } else {
+            self.current + 1 + first_set(&self.occupied, self.current + 1)
+        };
+        near.min(self.first_far())
+    }
+
+    #[inline]
+    fn first_far(&self) -> u64 {
+        self.far.first_time().map_or(u64::MAX, |time| time >> self.shift)
+    }
+
+    /// Sorts the events of the next buckets, up to number `last`, until enough are due.
     #[inline(never)]
-    fn gather(&mut self) {
+    fn gather(&mut self, last: u64) {
         self.due.drain(..self.at);
         self.at = 0;
         while self.due.len() <= AHEAD {
-            let near = if self.in_wheel == 0 {
-                u64::MAX
-            } else {
-                self.current + 1 + first_set(&self.occupied[..], self.current + 1)
-            };
-            let far = self.far.first_time().map_or(u64::MAX, |time| time >> self.shift);
-            let next = near.min(far);
+            let next = self.next_bucket();
             let too_far = !self.due.is_empty() && next.saturating_sub(self.current) > NEAR;
-            if next == u64::MAX || too_far {
+            if next == u64::MAX || next > last || too_far {
                 return;
             }
+            let far = self.first_far();
             self.current = next;
             let begin = self.due.len();
             self.take_bucket(next);
@@ -217,7 +237,7 @@ impl Many {
 
     /// Moves the events of a bucket to those that are due, in order.
     fn take_bucket(&mut self, bucket: u64) {
-        let slot = (bucket % BUCKETS) as usize;
+        let slot = bucket as usize % BUCKETS;
         self.occupied[slot / 64] &= !(1 << (slot % 64));
         let mut at = std::mem::replace(&mut self.buckets[slot], NONE);
         self.words.clear();
@@ -260,7 +280,7 @@ impl Many {
 
     /// Removes and returns all events, in no order.
     pub(super) fn take_all(&mut self) -> Vec<Key> {
-        (1..BUCKETS).for_each(|ahead| self.take_bucket(self.current + ahead));
+        (1..BUCKETS as u64).for_each(|ahead| self.take_bucket(self.current + ahead));
         let due = self.due.split_off(self.at).into_iter();
         let mut keys: Vec<Key> = due.map(|due| key(Time::from_ps(due.time), Source(due.source))).collect();
         keys.append(&mut self.far.0);
@@ -268,15 +288,7 @@ impl Many {
     }
 }
 
-impl EventQueue {
-    /// Whether this is the queue of a network with many links.
-    #[must_use]
-    pub fn is_many(&self) -> bool {
-        self.many.is_some()
-    }
-}
-
-impl Default for Many {
+impl<const BUCKETS: usize, const FULL: u32> Default for Many<BUCKETS, FULL> {
     fn default() -> Self {
         Self::new(FIRST_SHIFT, 0, FIRST_POPS)
     }

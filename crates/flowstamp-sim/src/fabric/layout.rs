@@ -6,7 +6,7 @@ use super::{BY_ONE, Fabric, HOST, IMPAIRED, PAUSED, PREFETCHED, SEVERAL};
 use crate::air::Air;
 use crate::capture::{Capture, wanted};
 use crate::events::{Class, EventQueue, Source};
-use crate::link::{Impaired, MAX_QUEUES, Plain, Port};
+use crate::link::{Impaired, LinkStats, MAX_QUEUES, Plain, Port};
 use crate::medium::{Service, Turns};
 use crate::packet::SackPool;
 use crate::plan::{CellPlan, END, FlowRoutes, LinkPlan, Medium};
@@ -73,7 +73,7 @@ impl Fabric {
             let captured = fabric.capture.add_cell(cell);
             fabric.air.listen(number as u32, captured);
         }
-        fabric.set_timers(plans);
+        fabric.begin(plans);
         for (number, at) in fabric.air.changes() {
             fabric.events.push(at, Source::new(Class::Capacity, number));
         }
@@ -95,9 +95,12 @@ impl Fabric {
         }
     }
 
-    /// Schedules the first events of laws' timers and of capacities that change.
-    fn set_timers(&mut self, plans: &[LinkPlan]) {
+    /// Schedules the first events of laws' timers and of capacities that change, and begins the statistics.
+    fn begin(&mut self, plans: &[LinkPlan]) {
         for ((number, port), plan) in self.ports.iter_mut().enumerate().zip(plans) {
+            if self.prefetches {
+                port.laws_mut().stats = LinkStats::in_bulk();
+            }
             for (class, law) in port.queue_laws().iter().enumerate() {
                 if let Some(at) = law.first_timer() {
                     let source = Source::new(Class::Queue, (number * MAX_QUEUES + class) as u32);

@@ -3,7 +3,7 @@
 use super::Fabric;
 use crate::events::{Class, Source};
 use crate::packet::Packet;
-use crate::parts::Parts;
+use crate::parts::Threads;
 use flowstamp_laws::transport::SackBlocks;
 use flowstamp_laws::units::Time;
 
@@ -53,7 +53,7 @@ impl Fabric {
     }
 
     /// Takes over the state and the counts of part `number` of the network.
-    pub fn take_over(&mut self, mut of: Self, number: usize, parts: &Parts) {
+    pub fn take_over(&mut self, mut of: Self, number: usize, parts: &Threads) {
         for link in (0..self.links.len()).filter(|link| parts.of_queue(*link) == number) {
             std::mem::swap(&mut self.links[link], &mut of.links[link]);
             if let Some((here, there)) = self.ports.get_mut(link).zip(of.ports.get_mut(link)) {

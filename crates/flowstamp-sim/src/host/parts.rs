@@ -3,19 +3,23 @@
 //! Each part has a copy of all flows, and changes only the fields of the ends that it has.
 
 use super::{Delays, Flow, Hosts};
-use crate::parts::Parts;
+use crate::parts::Threads;
 
 impl Hosts {
-    /// Notes that the sender of a flow, which is in another part, has started or stopped. The receiver may run ahead again.
-    pub fn start_elsewhere(&mut self, number: u32) {
-        let flow = &mut self.flows[number as usize];
-        flow.application.cancel();
-        // Counts at the end of warm-up are taken of flows that have started.
-        flow.started = true;
+    /// Notes that the senders of some flows are in other parts than `number`. Their receivers may run ahead as soon as
+    /// packets come, and count at the end of warm-up.
+    pub fn start_elsewhere(&mut self, number: usize, parts: &Threads) {
+        for (slot, flow) in
+            self.flows.iter_mut().enumerate().filter(|(slot, _)| parts.of_flow(*slot).0 != number)
+        {
+            debug_assert_eq!(flow.delivered_bytes, 0, "flow {slot} has begun");
+            flow.application.cancel();
+            flow.started = true;
+        }
     }
 
     /// Takes over the state and the counts of part `number` of the network.
-    pub fn take_over(&mut self, mut of: Self, number: usize, parts: &Parts) {
+    pub fn take_over(&mut self, mut of: Self, number: usize, parts: &Threads) {
         for (here, there) in self.groups.iter_mut().zip(&of.groups) {
             here.delivered_bytes += there.delivered_bytes;
             here.delivered_at_warmup += there.delivered_at_warmup;

@@ -108,14 +108,14 @@ pub struct Fifo<S> {
     /// Which traffic the router law takes into account.
     pub sharing: S,
     /// Makes a port an odd number of cache lines long.
-    _unused: [u64; 16],
+    _unused: [u64; 8],
 }
 
 impl<S: Sharing> Fifo<S> {
     /// An empty queue.
     #[must_use]
     pub fn new(laws: Laws, sharing: S) -> Self {
-        Self { next_start: Time::ZERO, arrived: VecDeque::new(), laws, sharing, _unused: [0; 16] }
+        Self { next_start: Time::ZERO, arrived: VecDeque::new(), laws, sharing, _unused: [0; 8] }
     }
 
     /// Number of queued packets.

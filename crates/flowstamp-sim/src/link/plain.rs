@@ -187,6 +187,13 @@ impl Plain {
         self.ring.first_arrival()
     }
 
+    /// Calls `with` with each arrival at the far end by `until`, in order.
+    #[cfg(feature = "parallel")]
+    #[inline]
+    pub fn arrivals(&self, until: Time, with: impl FnMut(Time)) {
+        self.ring.arrivals(until, with);
+    }
+
     /// Lets the head arrive at `now`, on a wireless link whose medium decides when.
     pub fn land(&mut self, now: Time) -> &mut Packet {
         let entry = self.ring.head_mut();

@@ -100,6 +100,21 @@ impl Ring {
         if self.is_empty() { None } else { Some(self.head().arrives) }
     }
 
+    /// Calls `with` with the arrival of each packet that comes by `until`, in order.
+    #[cfg(feature = "parallel")]
+    #[inline]
+    pub fn arrivals(&self, until: Time, mut with: impl FnMut(Time)) {
+        let first = self.head as usize & self.slots.len().wrapping_sub(1);
+        let last = first + self.len() as usize;
+        let (begun, rest) = (last.min(self.slots.len()), last.saturating_sub(self.slots.len()));
+        for slot in self.slots[first.min(begun)..begun].iter().chain(&self.slots[..rest]) {
+            if slot.arrives > until {
+                return;
+            }
+            with(slot.arrives);
+        }
+    }
+
     /// Appends a copy of `packet` and returns its slot.
     #[inline(always)]
     pub fn push(&mut self, arrives: Time, packet: &Packet) -> &mut InFlight {

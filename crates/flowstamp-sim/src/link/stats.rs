@@ -1,5 +1,6 @@
 //! Statistics of a router link.
 
+use crate::bulk::{Bins, Bulk};
 use crate::delays::{Delays, bin};
 use crate::packet::{DATA, Packet};
 use flowstamp_laws::units::Time;
@@ -31,6 +32,13 @@ pub struct LinkStats {
 }
 
 impl LinkStats {
+    /// Statistics of a link in a large network.
+    #[must_use]
+    pub fn in_bulk() -> Self {
+        let queue_times = QueueTimes { bulk: Bulk::begun(), ..QueueTimes::default() };
+        Self { queue_times, waits: Delays::in_bulk(), ..Self::default() }
+    }
+
     /// Records that the queue held `queue_bytes` from the last call until `now`.
     #[inline]
     pub fn account(&mut self, now: Time, queue_bytes: u64) {
@@ -41,7 +49,14 @@ impl LinkStats {
 
     /// Restarts the statistics at `now`, with `queue_bytes` in the queue.
     pub fn restart(&mut self, now: Time, queue_bytes: u64) {
-        *self = Self { accounted: now, max_queue: queue_bytes, before: self.whole_run(), ..Self::default() };
+        *self = Self {
+            accounted: now,
+            max_queue: queue_bytes,
+            before: self.whole_run(),
+            queue_times: QueueTimes { bulk: self.queue_times.bulk.restarted(), ..QueueTimes::default() },
+            waits: self.waits.restarted(),
+            ..Self::default()
+        };
     }
 
     /// Counts a dropped packet.
@@ -70,8 +85,13 @@ impl LinkStats {
 pub struct QueueTimes {
     /// Time with an empty queue, picoseconds. `bins` does not count it.
     empty: u64,
-    bins: Vec<TimeAt>,
+    bins: LengthBins,
+    bulk: Bulk<LengthBins>,
 }
+
+/// Time at each queue length but zero.
+#[derive(Clone, Debug, Default)]
+struct LengthBins(Vec<TimeAt>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct TimeAt {
@@ -81,38 +101,78 @@ struct TimeAt {
     integral: u128,
 }
 
+impl TimeAt {
+    #[inline]
+    fn add(&mut self, bytes: u64, span: u64) {
+        self.time += span;
+        self.integral += u128::from(bytes) * u128::from(span);
+    }
+}
+
+impl Bins for LengthBins {
+    /// Bytes and picoseconds.
+    type Value = (u32, u32);
+
+    fn count(&mut self, (bytes, span): (u32, u32)) {
+        self.add(bytes.into(), span.into());
+    }
+}
+
+impl LengthBins {
+    fn add(&mut self, bytes: u64, span: u64) {
+        let number = bin::<16>(bytes);
+        if number >= self.0.len() {
+            self.0.resize(number + 1, TimeAt::default());
+        }
+        self.0[number].add(bytes, span);
+    }
+}
+
 impl QueueTimes {
     #[inline]
     fn add(&mut self, bytes: u64, span: Time) {
+        let span = span.as_ps();
         if bytes == 0 {
-            self.empty += span.as_ps();
+            self.empty += span;
             return;
         }
-        let number = bin::<16>(bytes);
-        if number >= self.bins.len() {
-            self.bins.resize(number + 1, TimeAt::default());
+        match self.bins.0.get_mut(bin::<16>(bytes)) {
+            Some(bin) => bin.add(bytes, span),
+            None => self.add_apart(bytes, span),
         }
-        let bin = &mut self.bins[number];
-        bin.time += span.as_ps();
-        bin.integral += u128::from(bytes) * u128::from(span.as_ps());
+    }
+
+    /// Adds a time for which there is no bin. In bulk there never is one.
+    #[inline(never)] // so that networks with few links pay nothing
+    fn add_apart(&mut self, bytes: u64, span: u64) {
+        if !self.bulk.is_used() {
+            return self.bins.add(bytes, span);
+        }
+        match (u32::try_from(bytes), u32::try_from(span)) {
+            // Many packets come at the same instant.
+            (_, Ok(0)) => {}
+            (Ok(bytes), Ok(span)) => self.bulk.push((bytes, span)),
+            _ => self.bulk.add().add(bytes, span),
+        }
     }
 
     /// Sum over all bins, byte-picoseconds.
     #[must_use]
     pub fn integral(&self) -> u128 {
-        self.bins.iter().map(|bin| bin.integral).sum()
+        self.bulk.all(&self.bins).0.iter().map(|bin| bin.integral).sum()
     }
 
     /// The queue length, bytes, that was not exceeded for this share of the time: the mean of its bin, so within a
     /// sixteenth.
     #[must_use]
     pub fn quantile(&self, share: f64) -> f64 {
-        let total = self.empty + self.bins.iter().map(|bin| bin.time).sum::<u64>();
+        let bins = &self.bulk.all(&self.bins).0;
+        let total = self.empty + bins.iter().map(|bin| bin.time).sum::<u64>();
         if self.empty as f64 >= share * total as f64 {
             return 0.0;
         }
         let mut below = self.empty;
-        let found = self.bins.iter().find(|bin| {
+        let found = bins.iter().find(|bin| {
             below += bin.time;
             bin.time > 0 && below as f64 >= share * total as f64
         });
@@ -123,6 +183,32 @@ impl QueueTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bulk_changes_no_result(
+            times in prop::collection::vec((0u64..200_000, 0u64..1000, 0u32..40), 1..2000),
+            restarts in any::<bool>(),
+        ) {
+            let (mut direct, mut bulk) = (LinkStats::default(), LinkStats::in_bulk());
+            let mut now = Time::ZERO;
+            for (at, (bytes, span, magnitude)) in times.iter().enumerate() {
+                now += Time::from_ps(span << magnitude);
+                direct.account(now, *bytes);
+                bulk.account(now, *bytes);
+                if restarts && at == times.len() / 2 {
+                    direct.restart(now, *bytes);
+                    bulk.restart(now, *bytes);
+                }
+            }
+            prop_assert!(bulk.queue_times.bulk.is_used() && bulk.queue_times.bins.0.is_empty());
+            prop_assert_eq!(direct.queue_times.integral(), bulk.queue_times.integral());
+            for share in [0.0, 0.1, 0.5, 0.9, 0.99, 1.0] {
+                prop_assert_eq!(direct.queue_times.quantile(share), bulk.queue_times.quantile(share));
+            }
+        }
+    }
 
     #[test]
     fn a_percentile_is_a_length_that_the_queue_had() {

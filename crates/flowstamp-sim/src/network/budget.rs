@@ -475,7 +475,8 @@ impl Builder<'_> {
                 longest = (here, number);
             }
             // The histograms of queue length and of queueing delay have bins by logarithm.
-            let bins = (32.0 * 16.0 + 16.0 * 128.0) * (self.room(plan, 1.0) + 2.0).log2();
+            let bins =
+                (32.0 * 16.0 + 16.0 * 128.0) * (self.room(plan, 1.0) + 2.0).log2() + crate::bulk::BYTES;
             links += GROWTH * of::<LinkPlan>()
                 + of::<Port>()
                 + of::<Plain>()

@@ -3,7 +3,7 @@
 use super::{Probe, goodput};
 use crate::fabric::Fabric;
 use crate::host::Hosts;
-use crate::parts::Parts;
+use crate::parts::Threads;
 
 /// The source of a series' samples.
 enum Whose {
@@ -19,7 +19,7 @@ impl Probe {
     }
 
     /// Takes the samples of the other parts' probes where they have the links and flows.
-    pub fn take_over(&mut self, others: &[&Self], parts: &Parts, net: &Fabric, hosts: &Hosts) {
+    pub fn take_over(&mut self, others: &[&Self], parts: &Threads, net: &Fabric, hosts: &Hosts) {
         let whose = self.whose(parts, net, hosts);
         let groups = hosts.groups.len();
         let sums: Vec<u64> = (0..self.group_bytes.as_ref().map_or(0, Vec::len))
@@ -38,7 +38,7 @@ impl Probe {
     }
 
     /// The source of each series, in the order of a sample's rows.
-    fn whose(&self, parts: &Parts, net: &Fabric, hosts: &Hosts) -> Vec<Whose> {
+    fn whose(&self, parts: &Threads, net: &Fabric, hosts: &Hosts) -> Vec<Whose> {
         let mut whose = Vec::new();
         if self.what.links {
             let links = 0..net.routers().count();

@@ -1,16 +1,16 @@
 //! One run on several threads, with the same results to the bit.
 //!
-//! Each part of the network ([`Parts`]) has a thread and a copy of the simulation, in which it handles only its own events.
-//! All parts run up to the same instant, exchange the packets between them, and go on. A packet that enters a link now
-//! reaches the other end no sooner than the link's delay from now. Up to the least such delay, no part needs to know what
+//! Each thread has some parts of the network ([`Threads`]) and a copy of the simulation, in which it handles only their events.
+//! All threads run up to the same instant, exchange the packets between them, and go on. A packet that enters a link now
+//! reaches the other end no sooner than the link's delay from now. Up to the least such delay, no thread needs to know what
 //! the others do (conservative windows: Chandy and Misra 1979). The order of events does not depend on threads, because
 //! their time, class and number decide it.
 
+use super::rounds::Rounds;
 use super::{EVENTS_PER_TICK, Simulation, Stopped};
 use crate::clock::Clock;
-use crate::events::Class;
 use crate::fabric::Moved;
-use crate::parts::Parts;
+use crate::parts::Threads;
 use crate::plan::Network;
 use crate::results::Results;
 use crate::scenario::Loaded;
@@ -29,7 +29,7 @@ const SPINS: u32 = 1 << 12;
 #[derive(Debug)]
 pub struct Divided {
     simulation: Simulation,
-    parts: Parts,
+    parts: Threads,
 }
 
 impl Divided {
@@ -40,7 +40,7 @@ impl Divided {
     pub fn new(loaded: &Loaded, seed: Option<u64>, threads: usize) -> Result<Self, ScenarioError> {
         let loaded = loaded.with_seed(seed.unwrap_or(loaded.scenario.seed));
         let network = Network::new(&loaded, loaded.scenario.seed)?;
-        let parts = Parts::new(&network, &loaded.scenario, threads)?;
+        let parts = Threads::new(&network, &loaded.scenario, threads)?;
         Ok(Self { simulation: Simulation::of_network(Arc::new(loaded), network), parts })
     }
 
@@ -62,6 +62,7 @@ impl Divided {
     ) -> Result<(Results, Balance), Stopped> {
         let Self { simulation, parts } = self;
         let mut simulation = simulation;
+        simulation.in_turn = None;
         simulation.probe.iter_mut().for_each(|probe| probe.of_a_part());
         let shared = Shared::new(parts.count());
         let others: Vec<Simulation> = (1..parts.count()).map(|_| simulation.clone()).collect();
@@ -70,12 +71,11 @@ impl Divided {
             let (shared, parts) = (&shared, &parts);
             let run = |(number, part): (usize, Simulation)| {
                 scope.spawn(move || {
-                    Part { simulation: part, number, parts, shared, elsewhere: 0 }
-                        .run(&mut |_| ControlFlow::Continue(()))
+                    Part { simulation: part, number, parts, shared }.run(&mut |_| ControlFlow::Continue(()))
                 })
             };
             let threads: Vec<_> = (1..).zip(others).map(run).collect();
-            let first = Part { simulation, number: 0, parts, shared, elsewhere: 0 }.run(tick);
+            let first = Part { simulation, number: 0, parts, shared }.run(tick);
             let others: Option<Vec<Simulation>> =
                 threads.into_iter().map(|thread| thread.join().ok()).collect();
             (first, others.unwrap_or_default())
@@ -154,10 +154,8 @@ impl Shared {
 struct Part<'a> {
     simulation: Simulation,
     number: usize,
-    parts: &'a Parts,
+    parts: &'a Threads,
     shared: &'a Shared,
-    /// Number of events that another part counts.
-    elsewhere: u64,
 }
 
 impl Part<'_> {
@@ -165,13 +163,16 @@ impl Part<'_> {
         let clock = Clock::start();
         let fails = Fails(&self.shared.barrier);
         let duration = self.simulation.scenario.duration;
+        let Threads { parts, ranges, .. } = self.parts;
+        self.simulation.hosts.start_elsewhere(self.number, self.parts);
+        let mut rounds = Rounds::new(parts.clone(), ranges[self.number].clone(), &mut self.simulation.net);
         let (mut told, mut until, mut idle) = (0, Time::ZERO, Time::ZERO);
         for window in 0.. {
             until = (until + self.parts.lookahead()).max(idle).min(duration);
-            let before = self.simulation.events - self.elsewhere;
-            self.run_to(until);
+            let before = self.simulation.events - rounds.common;
+            rounds.run_to(&mut self.simulation, until);
             let events = self.simulation.events;
-            let worked = events - self.elsewhere - before;
+            let worked = events - rounds.common - before;
             self.shared.longest[1 + window as usize % 3].fetch_max(worked, Ordering::Relaxed);
             if events - told >= EVENTS_PER_TICK || until == duration {
                 let events = self.shared.events.fetch_add(events - told, Ordering::Relaxed) + events - told;
@@ -183,7 +184,7 @@ impl Part<'_> {
             if until == duration {
                 break;
             }
-            self.send_out(window, (until + self.parts.lookahead()).min(duration));
+            self.send_out(&mut rounds, window, (until + self.parts.lookahead()).min(duration));
             if !self.shared.barrier.wait() || self.shared.stopped.load(Ordering::Acquire) {
                 break;
             }
@@ -194,35 +195,17 @@ impl Part<'_> {
         }
         std::mem::forget(fails);
         self.simulation.net.settle();
-        self.simulation.events -= self.elsewhere;
+        // All parts handle events that concern all, and the first counts them.
+        self.simulation.events -= if self.number > 0 { rounds.common } else { 0 };
         self.simulation.took = clock.elapsed();
         self.simulation
     }
 
-    /// Handles the part's events until `until`.
-    fn run_to(&mut self, until: Time) {
-        let (number, parts, elsewhere) = (self.number as u8, self.parts, &mut self.elsewhere);
-        self.simulation.run_mine(until, u64::MAX, |simulation, source| match parts.of_event(source) {
-            Some(part) if part == number => true,
-            Some(_) => {
-                if source.class() == Class::Application {
-                    simulation.hosts.start_elsewhere(source.number());
-                }
-                false
-            }
-            None => {
-                // All parts handle it, and the first counts it.
-                *elsewhere += u64::from(number > 0);
-                true
-            }
-        });
-        self.simulation.net.now = until;
-    }
-
     /// Sends the packets that reach other parts by `until`, and publishes the time of the part's next event.
-    fn send_out(&mut self, window: u64, until: Time) {
+    fn send_out(&mut self, rounds: &mut Rounds, window: u64, until: Time) {
         let net = &mut self.simulation.net;
-        let mut next = net.events.next_time().unwrap_or(Time::MAX);
+        let common = net.events.next_common().map_or(Time::MAX, |(time, _)| time);
+        let mut next = rounds.first(net).min(common);
         for (to, links) in self.parts.out(self.number) {
             let mail = self.shared.mail(self.number, *to, window);
             let mut mail = mail.lock().unwrap_or_else(PoisonError::into_inner);

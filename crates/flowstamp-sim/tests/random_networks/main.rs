@@ -156,7 +156,7 @@ fn count(tally: &mut Tally, tree: &Table, outcome: &Outcome) {
     }
 }
 
-/// A quarter of the runs again, side by side on one, two and four threads, each on several threads, and without the engine's short cuts: the same bits.
+/// A quarter of the runs again, side by side on one, two and four threads, each on several threads, part by part, and without the engine's short cuts: the same bits.
 fn same_on_all_threads(seeds: &[u64], results: &[Result<Outcome, Failure>], tally: &mut Tally) {
     let ran: Vec<(u64, &Ran)> = seeds
         .iter()
@@ -181,6 +181,14 @@ fn same_on_all_threads(seeds: &[u64], results: &[Result<Outcome, Failure>], tall
             std::panic::catch_unwind(AssertUnwindSafe(|| divided.run(&mut |_| ControlFlow::Continue(()))));
         let again = again.unwrap_or_else(|_| panic!("seed {seed} fails in parts")).expect("nobody stops it");
         assert_eq!(ran.digest, again.digest(), "seed {seed} gives other bits in parts");
+        let count = 2 + (*seed as usize / 8) % 5;
+        if let Ok(rounds) = Simulation::in_rounds(&ran.loaded, None, count) {
+            let run = || rounds.run(&mut |_| ControlFlow::Continue(()));
+            let again = std::panic::catch_unwind(AssertUnwindSafe(run));
+            let again =
+                again.unwrap_or_else(|_| panic!("seed {seed} fails in rounds")).expect("nobody stops it");
+            assert_eq!(ran.digest, again.digest(), "seed {seed} gives other bits in rounds");
+        }
         1
     });
     tally.divided += divided.sum::<u64>();

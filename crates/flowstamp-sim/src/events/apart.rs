@@ -1,0 +1,163 @@
+//! Pending events of a network in parts, each with a queue of its own.
+//!
+//! One thread handles the events of one part for a while, then those of the next ([`crate::run`]). While it does, the
+//! part's links, flows and events are in the processor's cache.
+
+use super::many::Many;
+use super::{Class, EventQueue, Source, event};
+use crate::link::MAX_QUEUES;
+use flowstamp_laws::router::MAX_TIMERS;
+use flowstamp_laws::units::Time;
+
+/// Buckets of each part's wheel.
+const BUCKETS: usize = 2048;
+const FULL: u32 = 2;
+
+/// The part that handles the events of each link and flow.
+#[derive(Clone, Debug)]
+pub struct Owners {
+    /// The part of each link's begin, where its queue is.
+    pub begin: Vec<u8>,
+    /// The part of each link's end.
+    pub end: Vec<u8>,
+    /// The part of each planned flow's sender.
+    pub sender: Vec<u8>,
+    /// The part of each planned flow's receiver.
+    pub receiver: Vec<u8>,
+}
+
+impl Owners {
+    /// The part that handles an event; `None` if all do.
+    #[inline]
+    pub fn of(&self, source: Source) -> Option<u8> {
+        let number = source.number() as usize;
+        Some(match source.class() {
+            Class::Delivery => self.end[number],
+            Class::Router => self.begin[number / MAX_TIMERS],
+            Class::Queue => self.begin[number / MAX_QUEUES],
+            Class::Capacity | Class::Transmit | Class::Share | Class::Rejoin => self.begin[number],
+            Class::Retransmit | Class::Control | Class::Pace | Class::Application => self.sender[number],
+            Class::Ack => self.receiver[number],
+            Class::Warmup | Class::Air | Class::FlowArrival | Class::Probe => return None,
+        })
+    }
+}
+
+/// A queue for each part, and a last one for the events that concern all of them.
+#[derive(Clone, Debug)]
+pub(super) struct Apart {
+    queues: Vec<Many<BUCKETS, FULL>>,
+    /// The part whose turn it is.
+    current: usize,
+    /// No event of the current part is before this time, picoseconds.
+    soonest: u64,
+    owners: Owners,
+}
+
+/// Instead of a part: nobody needs the event.
+const NOBODY: u8 = u8::MAX;
+/// Most parts that have numbers.
+pub const MOST_PARTS: usize = NOBODY as usize;
+
+impl Apart {
+    fn new(parts: usize, owners: Owners) -> Self {
+        Self { queues: vec![Many::default(); parts + 1], current: 0, soonest: 0, owners }
+    }
+
+    /// Number of pending events.
+    pub(super) fn len(&self) -> usize {
+        self.queues.iter().map(Many::len).sum()
+    }
+
+    /// Adds an event to the queue of its part.
+    #[inline]
+    pub(super) fn push(&mut self, time: u64, source: Source) {
+        let part = if source.class() == Class::Delivery {
+            let part = self.owners.end[source.number() as usize];
+            if part == NOBODY {
+                return;
+            }
+            usize::from(part)
+        } else {
+            self.owners.of(source).map_or(self.queues.len() - 1, usize::from)
+        };
+        if part == self.current {
+            self.soonest = self.soonest.min(time);
+        }
+        self.queues[part].push(time, source.0);
+    }
+
+    #[inline(never)] // mostly the bound suffices
+    fn has_before(&mut self, time: Time, source: Source) -> bool {
+        let first = self.queues[self.current].first_until(time);
+        // Without an event up to now, the next one is later.
+        self.soonest = first.map_or(time.as_ps() + 1, |(first, _)| first.as_ps());
+        first.is_some_and(|first| first < (time, source))
+    }
+
+    /// Takes the earliest event of the current part if it is not after `end`.
+    #[inline]
+    pub(super) fn pop_until(&mut self, end: Time) -> Option<(Time, Source)> {
+        self.queues[self.current].pop_until(end)
+    }
+
+    /// The event of the current part `count` positions after the one that is taken next, if it is sorted already.
+    #[inline]
+    pub(super) fn ahead(&self, count: usize) -> Option<Source> {
+        self.queues[self.current].ahead(count)
+    }
+}
+
+impl EventQueue {
+    /// Gives each of `parts` parts a queue of its own. [`Self::turn_to`] chooses the one from which events are taken.
+    /// Deliveries of the links `known` are no events any more.
+    pub fn divide<'a>(&mut self, parts: usize, mut owners: Owners, known: impl Iterator<Item = &'a u32>) {
+        let keys = self.take_all();
+        known.for_each(|link| owners.end[*link as usize] = NOBODY);
+        *self = Self {
+            current: Self::NOWHERE,
+            apart: Some(Box::new(Apart::new(parts, owners))),
+            ..Self::default()
+        };
+        self.put_all(keys);
+    }
+
+    /// Puts the events of all parts into one queue again.
+    pub fn unite(&mut self) {
+        if let Some(apart) = self.apart.take() {
+            let Apart { mut queues, .. } = *apart;
+            *self = Self::of_many();
+            let mut keys: Vec<_> = queues.iter_mut().flat_map(Many::take_all).collect();
+            keys.sort_unstable();
+            keys.into_iter().map(event).for_each(|(time, source)| self.push(time, source));
+        }
+    }
+
+    /// Lets the following events be those of this part. After the last part come the events that concern all.
+    pub fn turn_to(&mut self, part: usize) {
+        if let Some(apart) = &mut self.apart {
+            apart.current = part;
+            apart.soonest = apart.queues[part].earliest().map_or(u64::MAX, Time::as_ps);
+        }
+    }
+
+    /// Whether the current part has an event that comes before this one.
+    #[inline]
+    pub fn has_before(&mut self, time: Time, source: Source) -> bool {
+        self.apart
+            .as_mut()
+            .is_some_and(|apart| apart.soonest <= time.as_ps() && apart.has_before(time, source))
+    }
+
+    /// No event of this part is before the returned time. `None` if it has none.
+    #[must_use]
+    pub fn earliest(&self, part: usize) -> Option<Time> {
+        self.apart.as_ref().and_then(|apart| apart.queues[part].earliest())
+    }
+
+    /// The next event that concerns all parts.
+    pub fn next_common(&mut self) -> Option<(Time, Class)> {
+        let (time, source) = self.apart.as_mut()?.queues.last_mut()?.first_until(Time::MAX)?;
+        Some((time, source.class()))
+    }
+}
