@@ -475,15 +475,14 @@ impl Builder<'_> {
                 longest = (here, number);
             }
             // The histograms of queue length and of queueing delay have bins by logarithm.
-            let bins =
-                (32.0 * 16.0 + 16.0 * 128.0) * (self.room(plan, 1.0) + 2.0).log2() + crate::bulk::BYTES;
+            let bins = (32.0 * 16.0 + 16.0 * 128.0) * (self.room(plan, 1.0) + 2.0).log2();
             links += GROWTH * of::<LinkPlan>()
                 + of::<Port>()
                 + of::<Plain>()
                 + of::<LinkSummary>()
                 + buffers * LAWS
                 + if plan.queue.has_buckets_of_flows() { BUCKETS * flows } else { 0.0 };
-            links += 8.0 * plan.name.len() as f64 + bins + CURVE + 64.0;
+            links += 8.0 * plan.name.len() as f64 + bins + crate::bulk::BYTES + CURVE + 64.0;
             budget.kept += CURVE;
         }
         let number = self.links.len();
