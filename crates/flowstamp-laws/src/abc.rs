@@ -6,6 +6,7 @@
 
 pub mod router;
 pub mod sender;
+pub mod wifi;
 
 pub use router::Router;
 pub use sender::Sender;

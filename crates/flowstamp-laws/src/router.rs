@@ -102,6 +102,49 @@ pub struct PacketOut<'a> {
     pub bits: &'a mut u16,
 }
 
+/// A batch of frames that one ack has answered, on an interface of a radio cell: an A-MPDU with its block ack (IEEE
+/// 802.11n), or a single frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Batch {
+    /// When the ack came.
+    pub at: Time,
+    /// Frames that were sent since the ack before, 1 or more: also those of turns that no ack answered.
+    pub frames: u32,
+    /// Frames that the ack reports as received.
+    pub acked: u32,
+    /// Maximum number of such frames in a turn, or `frames` if that is more, or if packets waited although the turn had
+    /// fewer.
+    pub most: u32,
+    /// Mean size of a frame's packet, bytes.
+    pub packet_bytes: f64,
+    /// Mean bytes that a frame takes in the batch, with its headers.
+    pub frame_bytes: f64,
+    /// The rate at which the frames were sent.
+    pub rate: Rate,
+    /// Time from the ack before, or if nothing waited then, from the arrival of the first packet, until the ack.
+    pub elapsed: Time,
+}
+
+impl Batch {
+    /// Seconds on the air that one more frame takes.
+    #[inline]
+    #[must_use]
+    pub fn frame_s(&self) -> f64 {
+        self.frame_bytes / self.rate.bytes_per_sec()
+    }
+}
+
+/// A law's use of [batches](Batch).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batches {
+    /// It does not hear of them.
+    Ignored,
+    /// It does not hear of them. With this parameter it would, and would need no capacity.
+    Suffice(&'static str),
+    /// It needs them, so it works only on an interface of a radio cell.
+    Needed,
+}
+
 /// Static properties of a law with its parameters. A law sets those that differ from the default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
@@ -120,6 +163,8 @@ pub struct RouterTraits {
     /// On a medium that the link shares with other stations, the law counts and stamps incoming packets like outgoing
     /// ones, because both use the same air time.
     pub over_medium: bool,
+    /// Use of the batches of a radio cell.
+    pub batches: Batches,
     /// The capacity with which the law works on a link that is shared by windows; `None` if it cannot share by
     /// windows. Such a law implements [`RouterLaw::own_flows`].
     pub by_windows: Option<Room>,
@@ -136,6 +181,7 @@ impl RouterTraits {
         acks_first: false,
         marks: false,
         over_medium: false,
+        batches: Batches::Ignored,
         by_windows: None,
         begins_with: &[],
     };
@@ -158,6 +204,8 @@ pub enum LinkChange<'a, P> {
     },
     /// New buffer of the link.
     Buffer(Limit),
+    /// An ack has answered a batch of frames. Sent only to a law that [needs](Batches::Needed) batches.
+    Acked(&'a Batch),
 }
 
 /// A router's control law on one output link: a state machine that hears of arrivals, departures and its own timers.

@@ -27,9 +27,14 @@
 //!    needs no division.
 //! 6. Eq. 1 begins with `eta mu` / with `variant = "emulation"` it begins with `eta cr`, and an idle opportunity adds
 //!    0.49 tokens / the authors' emulation does so.
+//! 7. Nothing on a Wi-Fi link before its first block ack / all packets stay accelerates / no rate is known that could be
+//!    exceeded.
 
+use super::wifi::{self, Estimator};
 use super::{Header, Mark, RTT};
-use crate::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView};
+use crate::router::{
+    Batches, LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView,
+};
 use crate::units::{Ratio, Time};
 use crate::{Open, Refused, check_times, within};
 
@@ -44,6 +49,19 @@ pub enum Variant {
     Paper,
     /// `eta cr`, as in the authors' emulation.
     Emulation,
+}
+
+/// Where the router's capacity comes from.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Capacity {
+    /// The router is told the link's capacity.
+    #[default]
+    Known,
+    /// The router estimates it from A-MPDUs and block acks ([`wifi`]), on an interface of a radio cell.
+    Wifi,
 }
 
 crate::params! {
@@ -63,6 +81,11 @@ crate::params! {
         pub token_limit: f64 = 5.0, // deviation 4
         /// The target rate's first term: that of the paper, or of the authors' emulation.
         pub variant: Variant = Variant::Paper,
+        /// Where the capacity comes from: `"known"`, or `"wifi"` on an interface of a radio cell, which estimates it
+        /// from A-MPDUs and block acks.
+        pub capacity: Capacity = Capacity::Known,
+        /// Time over which `capacity = "wifi"` averages its estimates.
+        pub wifi_window: Time = wifi::WINDOW, // section 5.1
     }
 }
 
@@ -147,6 +170,8 @@ pub struct Router {
     carried: f64,
     /// The last own packet left the queue empty.
     emptied: bool,
+    /// Estimates `mu`, with `capacity = "wifi"`.
+    wifi: Option<Box<Estimator>>,
 }
 
 impl Router {
@@ -174,7 +199,18 @@ impl Router {
         self.target
     }
 
+    /// `mu` in bytes/s. On Wi-Fi it is the estimate, at most twice the dequeue rate. [`wifi`] says why.
+    #[must_use]
+    pub fn capacity(&self) -> f64 {
+        self.wifi.as_ref().map_or(self.capacity, |estimator| {
+            estimator.capacity().unwrap_or(f64::INFINITY).min(2.0 * self.dequeue)
+        })
+    }
+
     fn set(&mut self, p: &Params) {
+        if let Some(estimator) = &mut self.wifi {
+            **estimator = estimator.with_window(p.wifi_window);
+        }
         (self.variant, self.eta, self.token_limit) = (p.variant, p.eta.get(), p.token_limit);
         (self.delta, self.d_t) = (p.delta().as_secs_f64(), p.d_t().as_secs_f64());
         self.mean_age = p.rate_window().as_secs_f64() / 2.0;
@@ -200,14 +236,29 @@ impl Router {
 impl RouterLaw for Router {
     type Params = Params;
 
-    fn traits(_: &Params) -> RouterTraits {
-        RouterTraits::DEFAULT
+    fn traits(p: &Params) -> RouterTraits {
+        let wifi = p.capacity == Capacity::Wifi;
+        RouterTraits {
+            needs_capacity: !wifi,
+            batches: if wifi { Batches::Needed } else { Batches::Suffice("capacity = \"wifi\"") },
+            begins_with: &["capacity"],
+            ..RouterTraits::DEFAULT
+        }
     }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("eta", p.eta.get(), 0.01, 1.0)?;
         check_times([("delta", p.delta), ("d_t", p.d_t), ("rate_window", p.rate_window), ("rtt", p.rtt)])?;
-        within("token_limit", p.token_limit, 2.0, 1e6)
+        within("token_limit", p.token_limit, 2.0, 1e6)?;
+        if p.capacity == Capacity::Wifi && p.variant == Variant::Emulation {
+            let message = "is \"emulation\", which needs the capacity; leave it out with capacity = \"wifi\"";
+            return Err(("variant", message.to_owned()));
+        }
+        if p.capacity == Capacity::Known && p.wifi_window != wifi::WINDOW {
+            let message = format!("is {}; only capacity = \"wifi\" uses it: set that, too", p.wifi_window);
+            return Err(("wifi_window", message));
+        }
+        check_times([("wifi_window", Some(p.wifi_window))])
     }
 
     fn open(p: &mut Params) -> Open<'_> {
@@ -223,7 +274,7 @@ impl RouterLaw for Router {
             mean_age: 0.0,
             token_limit: 0.0,
             packet: f64::from(link.packet_bytes.max(1)),
-            capacity: link.known_capacity().bytes_per_sec(),
+            capacity: if p.capacity == Capacity::Known { link.known_capacity().bytes_per_sec() } else { 0.0 },
             dequeue: 0.0,
             target: 0.0,
             share: 1.0,
@@ -231,6 +282,7 @@ impl RouterLaw for Router {
             last: Time::ZERO,
             carried: 0.0,
             emptied: false,
+            wifi: (p.capacity == Capacity::Wifi).then(|| Box::new(Estimator::new(p.wifi_window))),
         };
         router.set(p);
         router
@@ -246,9 +298,13 @@ impl RouterLaw for Router {
     #[inline]
     fn on_departure(&mut self, link: LinkView, packet: PacketOut<'_>, _: impl FnMut() -> f64) {
         self.measure(link, f64::from(packet.size));
-        let base = self.eta * if self.variant == Variant::Paper { self.capacity } else { self.dequeue };
-        self.target = target_rate(base, link.queue_bytes as f64, self.capacity, self.d_t, self.delta); // eq. 1
+        let capacity = self.capacity();
+        let base = self.eta * if self.variant == Variant::Paper { capacity } else { self.dequeue };
+        self.target = target_rate(base, link.queue_bytes as f64, capacity, self.d_t, self.delta); // eq. 1
         self.share = accelerates(self.target, self.dequeue); // eq. 2
+        if self.wifi.as_ref().is_some_and(|wifi| wifi.capacity().is_none() || self.dequeue <= 0.0) {
+            self.share = 1.0; // deviation 7
+        }
         self.tokens = (self.tokens + self.share).min(self.token_limit); // alg. 1
         if Mark::read(*packet.bits) != Mark::Accelerate {
             return;
@@ -269,6 +325,11 @@ impl RouterLaw for Router {
         match change {
             LinkChange::Params(params) => self.set(params),
             LinkChange::Capacity(capacity) => self.capacity = capacity.bytes_per_sec(),
+            LinkChange::Acked(batch) => {
+                if let Some(estimator) = &mut self.wifi {
+                    estimator.on_batch(batch);
+                }
+            }
             LinkChange::Part { .. } | LinkChange::Buffer(_) => {}
         }
     }
@@ -278,5 +339,8 @@ impl RouterLaw for Router {
         report("dequeue_rate_bps", 8.0 * self.dequeue);
         report("accelerate_share", self.share);
         report("tokens", self.tokens);
+        if let Some(estimator) = &self.wifi {
+            report("wifi_capacity_bps", 8.0 * estimator.capacity().unwrap_or(0.0));
+        }
     }
 }

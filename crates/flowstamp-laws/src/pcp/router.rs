@@ -345,7 +345,7 @@ impl RouterLaw for Router {
             LinkChange::Part { own, link } => {
                 self.part = Some(Part { own: own.bytes_per_sec(), link: link.bytes_per_sec() });
             }
-            LinkChange::Buffer(_) => {}
+            LinkChange::Buffer(_) | LinkChange::Acked(_) => {}
         }
     }
 

@@ -424,7 +424,7 @@ impl RouterLaw for Router {
                 }
             }
             LinkChange::Capacity(capacity) => self.link_rate = Some(capacity.bytes_per_sec()),
-            LinkChange::Part { .. } | LinkChange::Buffer(_) => {}
+            LinkChange::Part { .. } | LinkChange::Buffer(_) | LinkChange::Acked(_) => {}
         }
     }
 

@@ -114,6 +114,7 @@ macro_rules! routers {
                         (Self::$variant(l), LinkChange::Capacity(rate)) => l.on_change(LinkChange::Capacity(rate)),
                         (Self::$variant(l), LinkChange::Part { own, link }) => l.on_change(LinkChange::Part { own, link }),
                         (Self::$variant(l), LinkChange::Buffer(limit)) => l.on_change(LinkChange::Buffer(limit)),
+                        (Self::$variant(l), LinkChange::Acked(batch)) => l.on_change(LinkChange::Acked(batch)),
                     )*
                     _ => {}
                 }

@@ -146,7 +146,7 @@ impl RouterLaw for Router {
                 self.gamma = params.gamma.get();
             }
             LinkChange::Capacity(capacity) => self.meter.capacity = capacity.bytes_per_sec(),
-            LinkChange::Part { .. } | LinkChange::Buffer(_) => {}
+            LinkChange::Part { .. } | LinkChange::Buffer(_) | LinkChange::Acked(_) => {}
         }
     }
 

@@ -194,7 +194,7 @@ impl RouterLaw for Router {
         match change {
             LinkChange::Params(params) => self.params = *params,
             LinkChange::Capacity(capacity) => self.meter.capacity = capacity.bytes_per_sec(),
-            LinkChange::Part { .. } => {}
+            LinkChange::Part { .. } | LinkChange::Acked(_) => {}
             LinkChange::Buffer(limit) => self.limit = limit,
         }
     }

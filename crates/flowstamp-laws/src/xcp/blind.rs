@@ -308,7 +308,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
     fn on_change(&mut self, change: LinkChange<'_, Params>) {
         match change {
             LinkChange::Params(params) => self.params = *params,
-            LinkChange::Capacity(_) | LinkChange::Part { .. } => {}
+            LinkChange::Capacity(_) | LinkChange::Part { .. } | LinkChange::Acked(_) => {}
             LinkChange::Buffer(limit) => self.limit = limit,
         }
     }

@@ -261,7 +261,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
                 self.params = *params;
             }
             LinkChange::Capacity(capacity) => self.capacity = capacity.bytes_per_sec(),
-            LinkChange::Part { .. } => {}
+            LinkChange::Part { .. } | LinkChange::Acked(_) => {}
             LinkChange::Buffer(limit) => self.limit = limit,
         }
     }

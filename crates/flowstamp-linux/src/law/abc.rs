@@ -63,8 +63,11 @@ fn translate(
 ) -> Result<(), Refusal> {
     let RouterSpec::Abc(parameters) = spec else { unreachable!("it is another law's") };
     // Destructured, so that each new parameter must be translated or refused below.
-    let Params { eta, delta, d_t, rate_window, rtt, token_limit, variant } = parameters;
+    let Params { eta, delta, d_t, rate_window, rtt, token_limit, variant, capacity, wifi_window } =
+        parameters;
     lacks(&LAW, "variant", variant, &Params::default().variant)?;
+    lacks(&LAW, "capacity", capacity, &Params::default().capacity)?;
+    lacks(&LAW, "wifi_window", wifi_window, &Params::default().wifi_window)?;
     // Times that are not set follow from `rtt`, and are then within their ranges.
     between(&LAW, "rtt", rtt.unwrap_or(RTT), [link.min_interval * WINDOWS, LONGEST_RTT])?;
     let within = |key, set: &Option<Time>, least, value| match set {
