@@ -144,7 +144,7 @@ class StationCounts(TypedDict):
     collisions: int
     """Attempts that collided."""
     errors: int
-    """Attempts that a radio error spoiled."""
+    """Attempts of which a radio error spoiled all frames."""
     retries: int
     """Attempts that repeated a failed one."""
 
@@ -164,6 +164,8 @@ class StationSummary(TypedDict):
     retries: int
     mean_mac_delay_s: float
     """Mean time from the head of the queue until a packet is acknowledged or given up, in seconds."""
+    ampdu: NotRequired[dict[str, int]]
+    """With A-MPDUs: `exchanges` (turns that an ack ended), `frames` sent, and `frames_lost` of them to radio errors."""
     whole_run: StationCounts
     """Counters of the whole run, warm-up included."""
 
@@ -178,14 +180,12 @@ class CellCounts(TypedDict):
 
 
 class CellSummary(TypedDict):
-    """Summary of a radio cell after warm-up."""
+    """Summary of a radio cell after warm-up; the counters are those of `CellCounts`."""
 
     busy: float
     """Share of the time that exchanges and collisions took, 0 to 1."""
     exchanges: int
-    """Frame exchanges that an ack completed."""
     collisions: int
-    """Collisions of two or more stations."""
     whole_run: CellCounts
     """Counters of the whole run, warm-up included."""
     stations: dict[str, StationSummary]

@@ -8,10 +8,10 @@ mod summary;
 mod tables;
 
 pub use summary::{
-    AccessSummary, ApplicationCounts, ApplicationSummary, CellCounts, CellSummary, Distribution, FctSummary,
-    GroupCounts, GroupSummary, ImpairedSummary, LinkCounts, LinkSummary, LittlesLaw, Named, OperationRun,
-    OperationsSummary, PacketCount, PacketDelays, PfcDeadlock, PfcSummary, SconeSummary, SizeBin,
-    StationCounts, StationSummary, Summary, TestedFlow, Took, TotalSummary, VideoCounts, VideoSummary,
-    jain_index, share,
+    AccessSummary, AmpduCounts, ApplicationCounts, ApplicationSummary, CellCounts, CellSummary, Distribution,
+    FctSummary, GroupCounts, GroupSummary, ImpairedSummary, LinkCounts, LinkSummary, LittlesLaw, Named,
+    OperationRun, OperationsSummary, PacketCount, PacketDelays, PfcDeadlock, PfcSummary, SconeSummary,
+    SizeBin, StationCounts, StationSummary, Summary, TestedFlow, Took, TotalSummary, VideoCounts,
+    VideoSummary, jain_index, share,
 };
 pub use tables::{DelayCurve, FlowRow, Seconds, Series, SeriesKey, Values, flow_columns};

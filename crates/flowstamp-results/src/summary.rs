@@ -247,7 +247,7 @@ pub struct StationCounts {
     pub attempts: u64,
     /// Attempts that collided.
     pub collisions: u64,
-    /// Attempts lost to a transmission error.
+    /// Attempts lost to a transmission error: all their frames, if they had several.
     pub errors: u64,
     /// Attempts that repeated a failed one.
     pub retries: u64,
@@ -268,14 +268,28 @@ pub struct StationSummary {
     pub attempts: u64,
     /// Attempts that collided.
     pub collisions: u64,
-    /// Attempts lost to a transmission error.
+    /// Attempts lost to a transmission error: all their frames, if they had several.
     pub errors: u64,
     /// Attempts that repeated a failed one.
     pub retries: u64,
     /// Mean time of a packet in the MAC, from the head of the queue until it was acknowledged or given up, seconds.
     pub mean_mac_delay_s: f64,
+    /// Counts of A-MPDUs, where stations may send them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ampdu: Option<AmpduCounts>,
     /// Counts from the first packet on.
     pub whole_run: StationCounts,
+}
+
+/// Counts of what a node sent in turns of one or more frames, after warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct AmpduCounts {
+    /// Turns that ended with an ack or a block ack.
+    pub exchanges: u64,
+    /// Frames sent without a collision, repeated ones included.
+    pub frames: u64,
+    /// Those of them that were lost to a transmission error.
+    pub frames_lost: u64,
 }
 
 /// Counts of all access links together.

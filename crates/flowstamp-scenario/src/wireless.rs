@@ -12,6 +12,12 @@ use std::fmt;
 /// The longest packet that 802.11 carries, LLC and SNAP headers included (aMSDUMaximumLength).
 pub const MAX_MSDU: Bytes = Bytes::new(2304);
 
+/// Maximum number of frames in an A-MPDU: as many as the bitmap of a block ack has bits (802.11-2012, 8.3.1.9.3).
+pub const MAX_AMPDU_FRAMES: u32 = 64;
+
+/// The longest A-MPDU (802.11ac, clause 22: 2^20 - 1).
+const MAX_AMPDU: Bytes = Bytes::new(1_048_575);
+
 /// The standard from which a cell's values come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Standard {
@@ -161,6 +167,15 @@ parameters! {
     mandatory_rate: Rate,
     /// The DCF rules that stations follow.
     rules: Rules,
+    /// Maximum number of frames that a station sends to one receiver in one turn on the medium, 1 to 64: an A-MPDU,
+    /// which a block ack answers (802.11n and later). With 1, the default, each frame has a turn and an ack of its
+    /// own.
+    ampdu_frames: u32,
+    /// Maximum length of an A-MPDU, with headers and padding. A single frame may be longer.
+    ampdu_bytes: Bytes,
+    /// Maximum duration of an A-MPDU on the air, with its preamble. `scale` does not change it. A single frame may
+    /// last longer.
+    ampdu_time: Time,
     /// Divides slots and SIFS, and multiplies data and basic rates (Abrantes and Ricardo 2006, table 1).
     scale: Ratio,
     /// Whether `scale` also applies to what the PHY adds: preamble and header, symbols, signal extension and the
@@ -218,6 +233,9 @@ impl DcfParams {
             ack_timeout: None,
             eifs: None,
             rules: Rules::Standard,
+            ampdu_frames: 1,
+            ampdu_bytes: Bytes::new(65_535), // 802.11-2012, 8.4.2.58.3: the longest that 802.11n can announce
+            ampdu_time: Time::from_micros(5484), // 802.11ac, clause 22: aPPDUMaxTime, which 802.11-2016 has for 802.11n, too
             scale: Ratio::new(1.0),
             scale_plcp: false,
         }
@@ -309,6 +327,7 @@ impl DcfParams {
         whole("short_retry_limit", self.short_retry_limit, 1, 255)?;
         whole("long_retry_limit", self.long_retry_limit, 1, 255)?;
         whole("service_bits", self.service_bits, 0, 1000)?;
+        self.check_ampdu()?;
         for (name, size) in [("mac_header", self.mac_header), ("fcs", self.fcs), ("llc", self.llc)] {
             if size.get() > 1000 {
                 return Err((name, format!("is {size}; it must be 0B to 1000B")));
@@ -329,6 +348,24 @@ impl DcfParams {
         }
         if !(1e-3..=1e3).contains(&self.scale.get()) {
             return Err(("scale", format!("is {}; it must be 0.001 to 1000", self.scale)));
+        }
+        Ok(())
+    }
+
+    fn check_ampdu(&self) -> Result<(), Refused> {
+        let (frames, bytes, time) = (self.ampdu_frames, self.ampdu_bytes, self.ampdu_time);
+        if !(1..=MAX_AMPDU_FRAMES).contains(&frames) {
+            return Err(("ampdu_frames", format!("is {frames}; it must be 1 to {MAX_AMPDU_FRAMES}")));
+        }
+        if frames > 1 && self.rules == Rules::Ns2 {
+            let message = format!("is {frames}, but ns-2's rules have no A-MPDU");
+            return Err(("ampdu_frames", message + "; leave it out, or set rules = \"standard\""));
+        }
+        if !(1..=MAX_AMPDU.get()).contains(&bytes.get()) {
+            return Err(("ampdu_bytes", format!("is {bytes}; it must be 1B to {MAX_AMPDU}")));
+        }
+        if !(Time::from_nanos(1)..=Time::from_secs(1)).contains(&time) {
+            return Err(("ampdu_time", format!("is {time}; it must be 1ns to 1s")));
         }
         Ok(())
     }
@@ -450,6 +487,16 @@ mod tests {
             "control_rate has 0bps; it must be 1kbps to 1Tbps"
         );
         assert_eq!(refused(&|p| p.scale = Ratio::new(0.0)), "scale is 0; it must be 0.001 to 1000");
+        assert_eq!(refused(&|p| p.ampdu_frames = 65), "ampdu_frames is 65; it must be 1 to 64");
+        assert_eq!(
+            refused(&|p| (p.ampdu_frames, p.rules) = (2, Rules::Ns2)),
+            "ampdu_frames is 2, but ns-2's rules have no A-MPDU; leave it out, or set rules = \"standard\""
+        );
+        assert_eq!(
+            refused(&|p| p.ampdu_bytes = Bytes::ZERO),
+            "ampdu_bytes is 0B; it must be 1B to 1.048575MB"
+        );
+        assert_eq!(refused(&|p| p.ampdu_time = Time::ZERO), "ampdu_time is 0s; it must be 1ns to 1s");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use crate::medium::dcf::{Cell, Frame, Happened, Medium, Stats, Transmission};
 use crate::packet::Packet;
 use crate::plan::{CellPlan, NOBODY, StationPlan};
 use crate::random::Stream;
+use flowstamp_laws::router::Batch;
 use flowstamp_laws::units::{Rate, Time};
+use std::collections::VecDeque;
 
 /// Counts and rate of a station.
 #[derive(Clone, Copy, Debug)]
@@ -18,10 +20,20 @@ pub struct StationView<'a> {
     pub before: Stats,
     /// Data rate; `None` for an access point.
     pub rate: Option<Rate>,
+    /// It may send A-MPDUs.
+    pub aggregates: bool,
 }
 
 /// Time of a cell's pending event before and after a call.
 pub type Moved = (Option<Time>, Option<Time>);
+
+/// Packets that a station's MAC has for A-MPDUs, in the order of the cell's frames.
+#[derive(Clone, Debug, Default)]
+struct Mac {
+    packets: VecDeque<Packet>,
+    /// The packet that did not fit into the last A-MPDU, and is the first of the next.
+    staged: Option<Packet>,
+}
 
 /// A cell, its stations, and the random streams of their MACs.
 #[derive(Clone, Debug)]
@@ -32,6 +44,12 @@ struct Radio {
     streams: Vec<Stream>,
     /// Stations whose MAC has a frame.
     full: Vec<bool>,
+    /// Packets in MACs; empty unless stations send A-MPDUs.
+    macs: Vec<Mac>,
+    /// Stations behind whose frames in the MAC packets waited when it took the frames.
+    behind: Vec<bool>,
+    /// Stations send A-MPDUs, or a router law hears of acks.
+    special: bool,
     /// Time of the pending event.
     due: Option<Time>,
     /// Number of the cell in the capture, if it is captured.
@@ -58,9 +76,13 @@ impl Air {
         let radio = |plan: &CellPlan| {
             let stations: Vec<_> = plan.stations.iter().map(|s| s.params).collect();
             let stream = |s: &StationPlan| Stream::new(seed, &format!("mac/{}.{}", plan.name, s.name));
+            let cell = Cell::new(&plan.params, &stations);
             Radio {
                 name: plan.name.clone(),
-                cell: Cell::new(&plan.params, &stations),
+                macs: vec![Mac::default(); if cell.aggregates() { stations.len() } else { 0 }],
+                behind: vec![false; stations.len()],
+                special: cell.aggregates(),
+                cell,
                 stations: plan.stations.clone(),
                 streams: plan.stations.iter().map(stream).collect(),
                 full: vec![false; stations.len()],
@@ -94,6 +116,7 @@ impl Air {
                 stats: *radio.cell.stats(number as u32),
                 before: radio.before.0[number],
                 rate: radio.rates[number],
+                aggregates: radio.cell.aggregates(),
             })
         })
     }
@@ -125,10 +148,12 @@ impl Air {
         radio.cell.set_rate(now, station, rate);
     }
 
-    /// Whether a station's MAC has a frame.
+    /// Whether a station's MAC has a frame, and whether its cell has A-MPDUs or a router law that hears of acks.
+    #[inline]
     #[must_use]
-    pub fn has_frame(&self, cell: u32, station: u32) -> bool {
-        self.radios[cell as usize].full[station as usize]
+    pub fn state(&self, cell: u32, station: u32) -> (bool, bool) {
+        let radio = &self.radios[cell as usize];
+        (radio.full[station as usize], radio.special)
     }
 
     /// Gives a packet to a station's MAC, which must have no frame. The packet is already on its way to the next link
@@ -141,6 +166,79 @@ impl Air {
         let frame = Frame { bytes: u32::from(packet.size), to };
         radio.cell.offer(now, station, frame, |s| streams[s as usize].uniform());
         self.planned(cell)
+    }
+
+    /// Whether the stations of a cell send A-MPDUs.
+    #[inline]
+    #[must_use]
+    pub fn aggregates(&self, cell: u32) -> bool {
+        self.radios[cell as usize].cell.aggregates()
+    }
+
+    /// Whether a station's MAC has as many packets as an A-MPDU can have.
+    #[must_use]
+    pub fn is_full(&self, cell: u32, station: u32) -> bool {
+        self.radios[cell as usize].cell.is_full(station)
+    }
+
+    /// Takes the packet that did not fit into the last A-MPDU.
+    pub fn unstage(&mut self, cell: u32, station: u32) -> Option<Packet> {
+        self.radios[cell as usize].macs[station as usize].staged.take()
+    }
+
+    /// Adds a packet to a station's next A-MPDU. One that does not fit is kept for the A-MPDU after it. Returns whether
+    /// the packet fits.
+    pub fn join(&mut self, now: Time, cell: u32, station: u32, packet: Packet) -> bool {
+        let to = self.receivers[packet.next as usize - 1];
+        let Radio { cell, macs, .. } = &mut self.radios[cell as usize];
+        let mac = &mut macs[station as usize];
+        let fits = cell.add(now, station, Frame { bytes: u32::from(packet.size), to });
+        if fits {
+            mac.packets.push_back(packet);
+        } else {
+            mac.staged = Some(packet);
+        }
+        fits
+    }
+
+    /// Offers the packets that joined to a station's MAC. `behind`: others wait in its queue.
+    pub fn offer_joined(&mut self, now: Time, cell: u32, station: u32, behind: bool) -> Moved {
+        let Radio { cell: of, macs, full, streams, .. } = &mut self.radios[cell as usize];
+        full[station as usize] = of.offer_added(now, station, |s| streams[s as usize].uniform());
+        let behind = behind || macs[station as usize].staged.is_some();
+        self.set_behind(cell, station, behind);
+        self.planned(cell)
+    }
+
+    /// Takes note of whether packets wait behind those that a station's MAC has.
+    pub fn set_behind(&mut self, cell: u32, station: u32, behind: bool) {
+        self.radios[cell as usize].behind[station as usize] = behind;
+    }
+
+    /// Takes the oldest packet that a station's MAC has for A-MPDUs.
+    pub fn take_oldest(&mut self, cell: u32, station: u32) -> Option<Packet> {
+        self.radios[cell as usize].macs[station as usize].packets.pop_front()
+    }
+
+    /// Number of packets that MACs have for A-MPDUs.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        let macs = self.radios.iter().flat_map(|radio| &radio.macs);
+        macs.map(|mac| mac.packets.len() as u64 + u64::from(mac.staged.is_some())).sum()
+    }
+
+    /// Makes a cell tell of each ack, for a router law of one of its interfaces.
+    pub fn report(&mut self, cell: u32) {
+        let radio = &mut self.radios[cell as usize];
+        radio.special = true;
+        radio.cell.report();
+    }
+
+    /// The frames that an ack has answered now.
+    #[must_use]
+    pub fn batch(&self, cell: u32, station: u32) -> Batch {
+        let radio = &self.radios[cell as usize];
+        radio.cell.batch(station, radio.behind[station as usize])
     }
 
     /// Time of a cell's pending event before and now.
@@ -157,7 +255,12 @@ impl Air {
         let Radio { cell, stations, streams, full, due, .. } = &mut self.radios[cell as usize];
         *due = None;
         cell.step(now, |s| streams[s as usize].uniform(), &mut |what| {
-            let (Happened::Delivered { station } | Happened::Free { station, .. }) = what;
+            let (Happened::Delivered { station }
+            | Happened::PassedOn { station }
+            | Happened::Free { station, .. }
+            | Happened::Acked { station }
+            | Happened::Lost { station }
+            | Happened::Room { station }) = what;
             if let Happened::Free { .. } = what {
                 full[station as usize] = false;
             }

@@ -4,6 +4,7 @@
 //! holds one event per busy link, and the timers. State is in flat arrays; no packet causes an allocation, a hash or a
 //! vtable lookup.
 
+mod cells;
 mod change;
 mod impaired;
 mod layout;
@@ -22,7 +23,6 @@ use crate::air::Air;
 use crate::capture::Capture;
 use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Impaired, MAX_QUEUES, Plain, Port, Tap};
-use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Grant, Turns};
 use crate::packet::{DATA, Packet, SackPool};
 use crate::plan::{END, Medium};
@@ -195,7 +195,9 @@ impl Fabric {
     pub fn held(&self) -> u64 {
         let waiting = self.ports.iter().map(Port::held);
         let aside = self.impaired.iter().flatten().map(|link| link.held()).sum::<u64>();
-        self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum::<u64>() + aside
+        self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum::<u64>()
+            + aside
+            + self.air.held()
     }
 
     /// Frees memory that former peaks took, in a network of many links. Each call takes the next part of the links, which it
@@ -481,74 +483,6 @@ impl Fabric {
         if let Some((number, time)) = grant {
             self.events.push(time, Source::new(Class::Transmit, number));
         }
-    }
-
-    /// Gives the MAC of a station, if it has no frame, the next queued packet that is not dropped.
-    fn take_up(&mut self, number: u32, cell: u32, station: u32) {
-        if self.air.has_frame(cell, station) {
-            return;
-        }
-        let at = number as usize;
-        while let Port::Served(port) = &mut self.ports[at] {
-            let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
-            let Some((admission, sack)) = port.choose(&mut self.links[at], self.now, &mut tap) else {
-                return;
-            };
-            if admission != Admission::Dropped {
-                let moved = self.air.offer(self.now, cell, station, self.links[at].head());
-                self.air_moves(cell, moved);
-                return;
-            }
-            self.admitted(number, admission, sack);
-        }
-    }
-
-    /// Moves the pending event of a cell.
-    fn air_moves(&mut self, cell: u32, (from, to): (Option<Time>, Option<Time>)) {
-        let source = Source::new(Class::Air, cell);
-        match (from, to) {
-            (Some(from), Some(to)) if from != to => self.events.reschedule(from, to, source),
-            (None, Some(to)) => self.events.push(to, source),
-            _ => {}
-        }
-    }
-
-    /// Handles an event of a cell. Returns the link of a frame that has arrived, which the caller must forward now.
-    #[cold] // an event of a cell is expensive anyway
-    pub fn air(&mut self, cell: u32) -> Option<u32> {
-        let mut delivered = None;
-        let happened = self.air.step(self.now, cell);
-        self.air.heard(cell, |captured, sent, link| {
-            let line = &self.links[link as usize];
-            let packet = (sent.kind == Kind::Data).then(|| line.head());
-            self.capture.record_frame(captured, sent, (link, packet), &self.sacks);
-        });
-        for (number, what) in happened.iter() {
-            let at = *number as usize;
-            match what {
-                Happened::Delivered { .. } => {
-                    let packet = self.links[at].land(self.now);
-                    if let Some(back) = self.air.interface_of_receiver(cell, packet) {
-                        self.ports[back as usize].comes_in(self.now, packet);
-                    }
-                    delivered = Some(*number);
-                }
-                Happened::Free { station, sent } => {
-                    let line = &mut self.links[at];
-                    if !sent {
-                        let sack = line.deliver().sack;
-                        self.lost += 1;
-                        self.sacks.release(sack);
-                    }
-                    line.release(self.now);
-                    self.take_up(*number, cell, *station);
-                }
-            }
-        }
-        self.air.give_back(happened);
-        let moved = self.air.planned(cell);
-        self.air_moves(cell, moved);
-        delivered
     }
 
     /// Brings the statistics of all router links up to `now`.

@@ -262,7 +262,8 @@ impl Port {
             Self::Fifo(port) => port.sent_bytes(line, now),
             Self::Soft(port) => port.sent_bytes(line, now),
             Self::Ranked(_) | Self::Served(_) => {
-                self.laws().sent_bytes(now, line.free_at(), line.in_transmission(now, 0))
+                let aside = if let Self::Served(port) = self { port.aside_bytes } else { 0 };
+                self.laws().sent_bytes(now, line.free_at(), line.in_transmission(now, 0)) - aside as f64
             }
         }
     }

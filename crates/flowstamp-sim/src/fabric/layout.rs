@@ -12,7 +12,7 @@ use crate::packet::SackPool;
 use crate::plan::{CellPlan, END, FlowRoutes, LinkPlan, Medium};
 use crate::port::port;
 use crate::scenario::{Access, Priority, Scenario};
-use flowstamp_laws::router::MAX_TIMERS;
+use flowstamp_laws::router::{Batches, MAX_TIMERS};
 use flowstamp_laws::sender::PathView;
 use flowstamp_laws::units::{Rate, Time};
 
@@ -74,10 +74,20 @@ impl Fabric {
             fabric.air.listen(number as u32, captured);
         }
         fabric.begin(plans);
+        fabric.report_acks(plans);
         for (number, at) in fabric.air.changes() {
             fabric.events.push(at, Source::new(Class::Capacity, number));
         }
         fabric
+    }
+
+    /// Makes cells tell of each ack, where a router law needs that.
+    fn report_acks(&mut self, plans: &[LinkPlan]) {
+        for plan in plans.iter().filter(|plan| plan.router.traits().batches == Batches::Needed) {
+            if let Medium::Cell { cell, .. } = plan.medium {
+                self.air.report(cell);
+            }
+        }
     }
 
     /// Switches to the event queue and the prefetching of a network of many links, so that a test of a small network covers them.

@@ -120,7 +120,6 @@ impl Plain {
     }
 
     /// Puts a packet that was transmitted elsewhere into the ring.
-    #[cfg(feature = "parallel")]
     pub fn come_over(&mut self, arrives: Time, packet: &Packet) {
         self.ring.push(arrives, packet);
     }
@@ -199,6 +198,12 @@ impl Plain {
         let entry = self.ring.head_mut();
         entry.arrives = now;
         &mut entry.packet
+    }
+
+    /// Takes the packet that was transmitted last out of the ring, on a wireless link whose MAC holds its packets until
+    /// they arrive.
+    pub fn take_back(&mut self) -> Packet {
+        self.ring.take_back().packet
     }
 
     /// Frees the transmitter of a wireless link: the next transmission may begin at `now`.

@@ -154,6 +154,13 @@ impl Ring {
         slot
     }
 
+    /// Removes the last packet. The ring must not be empty.
+    pub fn take_back(&mut self) -> InFlight {
+        debug_assert!(!self.is_empty(), "a packet that is not there");
+        self.tail = self.tail.wrapping_sub(1);
+        *self.at(self.tail)
+    }
+
     #[cold]
     fn grow(&mut self) {
         self.resize((self.slots.len() * 2).max(2));

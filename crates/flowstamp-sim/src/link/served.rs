@@ -56,6 +56,8 @@ pub struct Served {
     drops_head: bool,
     /// Selective acks of packets that were dropped to make room, until [`Served::given_up`] takes them.
     given_up: Vec<u32>,
+    /// Bytes that the MAC of a cell's station holds for A-MPDUs.
+    pub aside_bytes: u64,
     /// Set where priority flow control may stop the link.
     pub(super) hold: Option<Box<Hold>>,
 }
@@ -109,6 +111,7 @@ impl Served {
             buckets: None,
             drops_head: false,
             given_up: Vec::new(),
+            aside_bytes: 0,
             hold: None,
         };
         served.weigh();

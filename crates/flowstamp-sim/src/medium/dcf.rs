@@ -19,7 +19,9 @@
 //! the data and the end of the ack. A collision takes one, and so does a frame lost by an error. A step looks once at
 //! each station that has a frame or a backoff.
 //!
-//! Range: slots of a nanosecond or more; any number of stations, each with one frame at a time.
+//! Stations may send several frames in one turn ([`ampdu`]).
+//!
+//! Range: slots of a nanosecond or more; any number of stations, each with one frame or one A-MPDU at a time.
 //!
 //! Deviations (the standard says / we do / because):
 //! 1. ACKTimeout is SIFS, a slot and the PHY's preamble detection time (9.3.2.8), after which the senders of a
@@ -40,9 +42,13 @@
 //! PLCP as well.
 
 mod air;
+mod ampdu;
+mod attempt;
+mod counts;
 mod heard;
 
 use air::{Air, Exchange};
+pub use counts::{Medium, Stats};
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_scenario::wireless::Rules;
 pub use flowstamp_scenario::wireless::{DcfParams as Params, StationParams};
@@ -57,6 +63,9 @@ pub struct Frame {
     pub to: u32,
 }
 
+/// Without `full` no cell has A-MPDUs, and the compiler leaves out their code.
+const FULL: bool = cfg!(feature = "full");
+
 /// An outcome that a step reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
@@ -65,51 +74,34 @@ pub enum Happened {
         /// The sending station.
         station: u32,
     },
+    /// The receiver of A-MPDUs passes on the station's oldest frame.
+    PassedOn {
+        /// The sending station.
+        station: u32,
+    },
+    /// An ack or a block ack ended the station's turn. Told only if the cell [reports](Cell::report).
+    Acked {
+        /// The sending station.
+        station: u32,
+    },
+    /// The station's oldest frame of an A-MPDU was given up at the retry limit.
+    Lost {
+        /// The sending station.
+        station: u32,
+    },
+    /// Frames of an A-MPDU go again, and others may [join](Cell::add) them.
+    Room {
+        /// The sending station.
+        station: u32,
+    },
     /// The station's MAC has finished its frame and accepts the next one.
     Free {
         /// The station whose MAC it is.
         station: u32,
-        /// The frame was acknowledged; otherwise it was given up at the retry limit.
+        /// The frame was acknowledged; otherwise it was given up at the retry limit. True after an A-MPDU, whose frames
+        /// are [told](Self::Lost) one by one.
         sent: bool,
     },
-}
-
-/// Counts of a station.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Frames that the MAC has taken.
-    pub offered: u64,
-    /// Frames that were acknowledged.
-    pub sent: u64,
-    /// Frames that were given up.
-    pub given_up: u64,
-    /// Transmissions begun, of a frame or of the RTS that announces it.
-    pub attempts: u64,
-    /// Attempts that collided.
-    pub collisions: u64,
-    /// Attempts whose data frame was lost by an error.
-    pub errors: u64,
-    /// Attempts that repeat a failed one.
-    pub retries: u64,
-    /// Time spent sending data frames and RTSs, successful or not.
-    pub airtime: Time,
-    /// Sum of the times from offering a frame until it was sent or given up. Divide by `sent + given_up` for the mean.
-    pub delay: Time,
-}
-
-/// Counts of a medium.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Medium {
-    /// Time in exchanges, including the gaps between their frames, and in collisions.
-    pub busy: Time,
-    /// All other time.
-    pub idle: Time,
-    /// Exchanges completed by an ack.
-    pub exchanges: u64,
-    /// Collisions, of two stations or more.
-    pub collisions: u64,
-    /// Exchanges whose data frame was lost by an error.
-    pub errors: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -136,6 +128,13 @@ struct Station {
     own: (u64, Time),
     /// The station is in `Cell::contenders`.
     contends: bool,
+    /// Frames of A-MPDUs and their receiver; empty if stations send single frames.
+    window: ampdu::Window,
+    to: u32,
+    /// The ack before, or when the station then got a frame; when its MAC became empty; and the last turn's length.
+    from: Time,
+    freed: Time,
+    elapsed: Time,
     stats: Stats,
 }
 
@@ -160,6 +159,12 @@ pub struct Cell {
     cw_max: u32,
     short_limit: u32,
     long_limit: u32,
+    /// Limits of A-MPDUs, if stations send them.
+    limits: Option<ampdu::Limits>,
+    /// Each ack is [told](Happened::Acked).
+    reports: bool,
+    /// One of these two.
+    special: bool,
     stations: Vec<Station>,
     /// Stations that have a frame or a backoff, in no order.
     contenders: Vec<u32>,
@@ -198,6 +203,11 @@ impl Cell {
             long: 0,
             own: (0, Time::ZERO),
             contends: false,
+            window: ampdu::Window::default(),
+            to: 0,
+            from: Time::ZERO,
+            freed: Time::MAX,
+            elapsed: Time::ZERO,
             stats: Stats::default(),
         };
         Self {
@@ -206,6 +216,9 @@ impl Cell {
             cw_max: params.cw_max,
             short_limit: params.short_retry_limit,
             long_limit: params.long_retry_limit,
+            limits: ampdu::Limits::of(params),
+            reports: false,
+            special: ampdu::Limits::of(params).is_some(),
             stations: stations.iter().map(station).collect(),
             contenders: Vec::with_capacity(stations.len()),
             phase: Phase::Idle,
@@ -223,10 +236,29 @@ impl Cell {
 
     /// Gives a frame to the station's MAC, which must be empty. `uniform` draws a number in `[0, 1)` from a station's
     /// own stream, so that an added station leaves the others' draws as they were.
-    pub fn offer(&mut self, now: Time, station: u32, frame: Frame, mut uniform: impl FnMut(u32) -> f64) {
+    #[inline]
+    pub fn offer(&mut self, now: Time, station: u32, frame: Frame, uniform: impl FnMut(u32) -> f64) {
+        if FULL && self.special {
+            self.special_offer(now, station, frame, uniform);
+        } else {
+            self.offer_as::<false>(now, station, frame, uniform);
+        }
+    }
+
+    #[inline(always)]
+    fn offer_as<const S: bool>(
+        &mut self,
+        now: Time,
+        station: u32,
+        frame: Frame,
+        mut uniform: impl FnMut(u32) -> f64,
+    ) {
         // A transmission that begins at `now` is not yet heard: only those that began earlier are known to all.
         if self.phase == Phase::Idle && self.begin < now {
             self.start(&mut uniform);
+        }
+        if S && self.stations[station as usize].freed != now {
+            self.begins_anew(now, station);
         }
         // A station that keeps no reservation may be ahead of those that do.
         let free = now >= self.busy_until || now >= self.begins(station);
@@ -251,7 +283,7 @@ impl Cell {
         }
         self.contend(station);
         if self.phase == Phase::Idle {
-            self.enter(station);
+            self.enter::<S>(station);
         }
     }
 
@@ -263,15 +295,31 @@ impl Cell {
 
     /// Handles what happens at `now`, which must be [`next`](Self::next). Calls `told` with each outcome, in the order
     /// of stations.
-    pub fn step(&mut self, now: Time, mut uniform: impl FnMut(u32) -> f64, told: &mut impl FnMut(Happened)) {
+    #[inline]
+    pub fn step(&mut self, now: Time, uniform: impl FnMut(u32) -> f64, told: &mut impl FnMut(Happened)) {
+        if FULL && self.special {
+            self.special_step(now, uniform, told);
+        } else {
+            self.step_as::<false>(now, uniform, told);
+        }
+    }
+
+    /// Steps a cell that is [special](Self::special), if `S` says so. Other cells have no code for that in their path.
+    #[inline(always)]
+    fn step_as<const S: bool>(
+        &mut self,
+        now: Time,
+        mut uniform: impl FnMut(u32) -> f64,
+        told: &mut impl FnMut(Happened),
+    ) {
         debug_assert_eq!(self.next(), Some(now));
         if self.phase == Phase::Idle {
             self.start(&mut uniform);
         }
         match self.phase {
-            Phase::Data => self.data_ends(now, &mut uniform, told),
-            Phase::Ack => self.ack_ends(now, &mut uniform, told),
-            Phase::Collision | Phase::Idle => self.collision_ends(now, &mut uniform, told),
+            Phase::Data => self.data_ends::<S>(now, &mut uniform, told),
+            Phase::Ack => self.ack_ends::<S>(now, &mut uniform, told),
+            Phase::Collision | Phase::Idle => self.collision_ends::<S>(now, &mut uniform, told),
         }
     }
 
@@ -279,7 +327,7 @@ impl Cell {
     pub fn set_rate(&mut self, now: Time, station: u32, rate: Rate) {
         self.stations[station as usize].rate = Some(self.air.scaled(rate));
         if self.phase == Phase::Idle && self.begin >= now {
-            self.plan();
+            if FULL && self.special { self.plan::<true>() } else { self.plan::<false>() }
         }
     }
 
@@ -327,26 +375,35 @@ impl Cell {
     }
 
     /// Computes which stations send next.
-    fn plan(&mut self) {
+    fn plan<const S: bool>(&mut self) {
         self.senders.clear();
         self.begin = Time::MAX;
         self.until = Time::MAX;
         for i in 0..self.contenders.len() {
             let station = self.contenders[i];
             if self.stations[station as usize].waiting.is_some() {
-                self.enter(station);
+                self.enter::<S>(station);
             }
         }
     }
 
     /// Adds a station that has a frame to those that send next, if it is early enough.
-    fn enter(&mut self, station: u32) {
+    fn enter<const S: bool>(&mut self, station: u32) {
         let at = self.ends(station);
         if at > self.begin {
             return;
         }
         let Some(waiting) = self.stations[station as usize].waiting else { return };
-        let exchange = self.air.exchange(waiting.frame.bytes, self.rate(station, waiting.frame.to));
+        let rate = self.rate(station, waiting.frame.to);
+        if S && self.aggregates() {
+            return self.enter_batch(station, at, rate);
+        }
+        self.enter_with(station, at, self.air.exchange(waiting.frame.bytes, rate));
+    }
+
+    /// Adds a station that sends at `at` and not later than the others.
+    #[inline(always)] // into the path of cells without A-MPDUs
+    fn enter_with(&mut self, station: u32, at: Time, exchange: Exchange) {
         self.stations[station as usize].exchange = exchange;
         if at < self.begin {
             self.senders.clear();
@@ -375,6 +432,7 @@ impl Cell {
     }
 
     /// Begins the planned transmissions. For all other stations the medium becomes busy.
+    #[inline(always)] // into the path of cells without A-MPDUs
     fn start(&mut self, uniform: &mut impl FnMut(u32) -> f64) {
         self.senders.sort_unstable();
         self.phase = if self.senders.len() == 1 { Phase::Data } else { Phase::Collision };
@@ -412,7 +470,7 @@ impl Cell {
         self.period += 1;
     }
 
-    fn data_ends(
+    fn data_ends<const S: bool>(
         &mut self,
         now: Time,
         uniform: &mut impl FnMut(u32) -> f64,
@@ -423,12 +481,19 @@ impl Cell {
         let to = self.stations[station as usize].waiting.map_or(station, |w| w.frame.to);
         let arrives = |station: u32| 1.0 - self.stations[station as usize].error_rate;
         let lost = 1.0 - arrives(station) * arrives(to);
-        let good = lost <= 0.0 || uniform(station) >= lost;
+        let good = if S {
+            self.special_data_ends(now, station, lost, uniform, told)
+        } else {
+            let good = lost <= 0.0 || uniform(station) >= lost;
+            if good {
+                told(Happened::Delivered { station });
+            }
+            good
+        };
         self.hear_data(station, good);
         if good {
             self.phase = Phase::Ack;
             self.until = self.begin + exchange.ack;
-            told(Happened::Delivered { station });
             return;
         }
         self.medium.errors += 1;
@@ -439,11 +504,16 @@ impl Cell {
         self.idle(reserved, reserved + self.air.difs);
         self.stations[station as usize].own = (self.period, self.begin + exchange.timeout + self.air.difs);
         self.stations[to as usize].own = (self.period, now + self.air.eifs);
-        self.fail(now, station, exchange.rts, uniform, told);
-        self.plan();
+        self.fail::<S>(now, station, exchange.rts, uniform, told);
+        self.plan::<S>();
     }
 
-    fn ack_ends(&mut self, now: Time, uniform: &mut impl FnMut(u32) -> f64, told: &mut impl FnMut(Happened)) {
+    fn ack_ends<const S: bool>(
+        &mut self,
+        now: Time,
+        uniform: &mut impl FnMut(u32) -> f64,
+        told: &mut impl FnMut(Happened),
+    ) {
         let station = self.senders[0];
         self.hear_ack(station);
         let nav = self.begin + self.exchange(station).nav;
@@ -457,13 +527,17 @@ impl Cell {
             self.stations[station as usize].own = own;
             self.stations[to as usize].own = own;
         }
-        self.done(now, station, true, told);
+        if S {
+            self.special_ack_ends(now, station, told);
+        } else {
+            self.done(now, station, true, told);
+        }
         self.draw(station, uniform);
         self.contend(station);
-        self.plan();
+        self.plan::<S>();
     }
 
-    fn collision_ends(
+    fn collision_ends<const S: bool>(
         &mut self,
         now: Time,
         uniform: &mut impl FnMut(u32) -> f64,
@@ -478,10 +552,13 @@ impl Cell {
         for i in 0..self.senders.len() {
             let station = self.senders[i];
             let exchange = self.attempt(station, |e| e.first);
+            if S {
+                self.special_sends(station, exchange.rts);
+            }
             self.stations[station as usize].stats.collisions += 1;
             longest += u32::from(self.begin + exchange.first == now);
             self.hear_collided(station);
-            self.fail(now, station, false, uniform, told);
+            self.fail::<S>(now, station, false, uniform, told);
         }
         for i in 0..self.senders.len() {
             let station = self.senders[i];
@@ -497,57 +574,6 @@ impl Cell {
                 self.stations[station as usize].own = (self.period, from);
             }
         }
-        self.plan();
-    }
-
-    /// Counts an attempt of a station. `sent` gives the time spent sending.
-    fn attempt(&mut self, station: u32, sent: impl Fn(&Exchange) -> Time) -> Exchange {
-        let exchange = self.exchange(station);
-        let s = &mut self.stations[station as usize];
-        s.stats.attempts += 1;
-        s.stats.retries += u64::from(s.short + s.long > 0);
-        s.stats.airtime += sent(&exchange);
-        exchange
-    }
-
-    /// Handles a failed attempt. `announced`: the data frame failed after a successful RTS.
-    fn fail(
-        &mut self,
-        now: Time,
-        station: u32,
-        announced: bool,
-        uniform: &mut impl FnMut(u32) -> f64,
-        told: &mut impl FnMut(Happened),
-    ) {
-        let s = &mut self.stations[station as usize];
-        if announced {
-            s.long += 1;
-            if self.rules == Rules::Ns2 {
-                s.short = 0;
-            }
-        } else {
-            s.short += 1;
-        }
-        if s.short < self.short_limit && s.long < self.long_limit {
-            s.cw = (2 * s.cw + 1).min(self.cw_max);
-            self.draw(station, uniform);
-        } else {
-            self.done(now, station, false, told);
-            if self.rules == Rules::Standard {
-                self.draw(station, uniform);
-            }
-        }
-    }
-
-    fn done(&mut self, now: Time, station: u32, sent: bool, told: &mut impl FnMut(Happened)) {
-        let s = &mut self.stations[station as usize];
-        let since = s.waiting.take().map_or(now, |w| w.since);
-        s.stats.delay += now - since;
-        s.stats.sent += u64::from(sent);
-        s.stats.given_up += u64::from(!sent);
-        s.cw = self.cw_min;
-        s.short = 0;
-        s.long = 0;
-        told(Happened::Free { station, sent });
+        self.plan::<S>();
     }
 }

@@ -470,7 +470,7 @@ impl Builder<'_> {
                 held(ack, acks)
             };
             let here = GROWTH * (of::<InFlight>() + of::<Time>()) * (held(packet, data) + acks + 2.0);
-            waits += here;
+            waits += here + GROWTH * 2.0 * of::<InFlight>() * self.most_in_mac(plan);
             if here > longest.0 {
                 longest = (here, number);
             }

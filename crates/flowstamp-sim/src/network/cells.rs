@@ -2,7 +2,7 @@
 
 use super::paths::Core;
 use super::topology::priority;
-use super::{Builder, Result, error};
+use super::{Builder, Result, error, of_full};
 use crate::ScenarioError;
 use crate::medium::{Capacity, dcf};
 use crate::plan::{CellPlan, LinkPlan, Medium, NOBODY, StationPlan};
@@ -75,6 +75,9 @@ impl Builder<'_> {
         }
         let params = cell.mac.0.params();
         params.check().map_err(|(k, m)| ScenarioError::new(format!("{key}.mac.{k}"), m))?;
+        if params.ampdu_frames > 1 {
+            of_full(format!("{key}.mac.ampdu_frames"), "A-MPDUs")?;
+        }
         for (k, size) in [("packet", self.scenario.packet), ("ack", self.scenario.ack)] {
             params.check_packet(size).map_err(|m| ScenarioError::new(k, m))?;
         }
@@ -176,6 +179,13 @@ impl Builder<'_> {
             fed_by: Vec::new(),
             scone: None,
         }))
+    }
+
+    /// Maximum number of packets that the MAC of a station holds for A-MPDUs; zero for other links.
+    pub(super) fn most_in_mac(&self, plan: &LinkPlan) -> f64 {
+        let Medium::Cell { cell, .. } = plan.medium else { return 0.0 };
+        let frames = self.cells[cell as usize].params.ampdu_frames;
+        if frames > 1 { f64::from(frames + 1) } else { 0.0 }
     }
 
     /// The station to which a link leads, if `node` is the link's end; [`NOBODY`] if the link is not over the air.

@@ -2,10 +2,12 @@
 
 use super::{MOST_SAMPLES, Result, error, of_full};
 use crate::ScenarioError;
+use crate::capture::wanted;
 use crate::link::Classifier;
 use crate::plan::{CellPlan, LinkPlan, Medium};
 use crate::scenario::{FlowGroup, Priority, Scenario};
 use flowstamp_laws::registry::{RouterSpec, ShareSpec};
+use flowstamp_laws::router::Batches;
 use flowstamp_laws::share::Weights;
 use flowstamp_laws::units::{Bytes, Time};
 
@@ -82,16 +84,24 @@ pub(super) fn link(plan: &LinkPlan, packet: Bytes) -> Result<()> {
     share(plan)
 }
 
-/// Checks that a link's laws do without its capacity, where they are not told it.
+/// Checks that a link's laws do without its capacity, where they are not told it, and that a law that estimates it can do
+/// so.
 fn unknown_capacity(plan: &LinkPlan) -> Result<()> {
+    let batches = plan.router.traits().batches;
+    let in_cell = matches!(plan.medium, Medium::Cell { .. });
+    if batches == Batches::Needed && !in_cell {
+        let message = "is \"wifi\", but the link is no interface of a radio cell; leave it out";
+        return error(plan.key("router.capacity"), message);
+    }
     if plan.told {
         return Ok(());
     }
     if plan.router.traits().needs_capacity {
         let law = plan.router.name();
-        let message = if matches!(plan.medium, Medium::Cell { .. }) {
+        let message = if in_cell {
             let other = plan.router.blind();
             let other = other.map_or(String::new(), |other| format!("take \"{}\", or ", other.name()));
+            let other = if let Batches::Suffice(key) = batches { format!("set {key}, or ") } else { other };
             format!(
                 "\"{law}\" needs the link's capacity, which is unknown in a cell; {other}set the capacity that it assumes with `told`"
             )
@@ -236,12 +246,20 @@ pub(super) fn flows_are_given(s: &Scenario) -> Result<()> {
     if s.flows.is_empty() { error("flows", "is empty; give at least one [[flows]]") } else { Ok(()) }
 }
 
-/// Checks that the links and cells to be captured exist.
+/// Checks that the links and cells to be captured exist, and that the frames of the cells can be captured.
 pub(super) fn captured_links(s: &Scenario, links: &[LinkPlan], cells: &[CellPlan]) -> Result<()> {
-    let Some(wanted) = s.capture.as_ref().and_then(|c| c.links.as_ref()) else { return Ok(()) };
+    let ampdus = |cell: &&CellPlan| cell.params.ampdu_frames > 1 && wanted(s, &cell.name, false);
+    if let Some(cell) = cells.iter().find(ampdus) {
+        let (name, frames) = (&cell.name, cell.params.ampdu_frames);
+        let message = format!(
+            "would have the frames of cell \"{name}\", whose ampdu_frames is {frames}; only single frames can be captured: name links, such as its interfaces \"{name}.NODE\""
+        );
+        return error("capture.links", message);
+    }
+    let Some(asked) = s.capture.as_ref().and_then(|c| c.links.as_ref()) else { return Ok(()) };
     let names = links.iter().map(|l| &l.name).chain(cells.iter().map(|c| &c.name));
     let known: Vec<_> = names.map(String::as_str).collect();
-    match wanted.iter().find(|name| !known.contains(&name.as_str())) {
+    match asked.iter().find(|name| !known.contains(&name.as_str())) {
         Some(name) => {
             let or_cell = if cells.is_empty() { "" } else { " and not a cell" };
             error(

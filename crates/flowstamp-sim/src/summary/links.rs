@@ -4,8 +4,8 @@ use super::{Finished, curve};
 use crate::fabric::Fabric;
 use crate::link::{Counts, Impaired, Plain, Police, Port, Tested};
 use crate::results::{
-    CellCounts, CellSummary, DelayCurve, ImpairedSummary, LinkCounts, LinkSummary, Named, StationCounts,
-    StationSummary, TestedFlow, share,
+    AmpduCounts, CellCounts, CellSummary, DelayCurve, ImpairedSummary, LinkCounts, LinkSummary, Named,
+    StationCounts, StationSummary, TestedFlow, share,
 };
 use flowstamp_laws::units::{Rate, Time};
 
@@ -123,6 +123,11 @@ pub(super) fn cells(net: &Fabric, span_s: f64) -> Named<CellSummary> {
             collisions: now.collisions - before.collisions,
             errors: now.errors - before.errors,
             retries: now.retries - before.retries,
+            ampdu: view.aggregates.then(|| AmpduCounts {
+                exchanges: now.exchanges - before.exchanges,
+                frames: now.mpdus - before.mpdus,
+                frames_lost: now.mpdus_lost - before.mpdus_lost,
+            }),
             mean_mac_delay_s: (now.delay - before.delay).as_secs_f64() / done.max(1) as f64,
             whole_run: StationCounts {
                 sent: now.sent,

@@ -101,9 +101,9 @@ fn run_from(
         }
         run.now = at;
         match *doing {
-            Do::Offer { station, bytes, to, .. } if has[station as usize].is_none() && to != station => {
+            Do::Offer { station, to, .. } if has[station as usize].is_none() && to != station => {
                 has[station as usize] = Some(at);
-                run.offer(station, bytes, to);
+                super::ampdu::offer_one(&mut run, doing);
             }
             Do::Offer { .. } => {}
             Do::Rate { station, rate: i, .. } => run.cell.set_rate(at, station, rate(i)),
@@ -156,6 +156,7 @@ proptest! {
                     prop_assert!(*at >= free_at);
                     free_at = *at;
                 }
+                _ => prop_assert!(false, "{:?} in a cell of single frames", happened),
             }
         }
         let limit = u64::from(params.short_retry_limit + params.long_retry_limit);

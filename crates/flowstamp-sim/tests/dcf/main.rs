@@ -3,6 +3,7 @@
 //! `tools/dcf.py` holds the same cells against ns-2 and ns-3.
 #![expect(clippy::print_stdout, reason = "tables to look at, and for tools/dcf.py")]
 
+mod ampdu;
 mod any;
 mod by_hand;
 mod heard;

@@ -1,7 +1,8 @@
 //! Cells of a radio at random, among the nodes of a graph and with nodes of their own.
 
 use super::draw::{Network, Registry, put};
-use super::schema::{bits_per_second, bytes, round, seconds, variants};
+use super::schema::{Dice, bits_per_second, bytes, round, seconds, variants};
+use flowstamp_sim::random::Stream;
 use flowstamp_sim::{Format, load};
 use std::path::Path;
 use toml::{Table, Value};
@@ -83,7 +84,7 @@ impl Network<'_> {
         self.links.push(format!("{cell}.{node}"));
         let mut t = Table::new();
         put(&mut t, "name", node);
-        let rate = |dice: &mut super::schema::Dice| {
+        let rate = |dice: &mut Dice| {
             let lacking = dice.chance(0.002);
             format!("{}Mbps", if lacking { 7.0 } else { *dice.pick(rates) })
         };
@@ -164,5 +165,46 @@ impl Network<'_> {
             t = self.d.object(self.registry.node("Dcf"), t, &kept);
         }
         if t.len() == 1 { standard.into() } else { Value::Table(t) }
+    }
+}
+
+/// Lets stations of cells send A-MPDUs, and routers of ABC learn the capacity from them, by dice of their own: other
+/// seeds are what they would be without them.
+pub fn aggregate(tree: &mut Table, seed: u64) {
+    let mut dice = Dice(Stream::new(seed, "random A-MPDUs"));
+    let captured = tree.contains_key("capture");
+    let cells = tree.get_mut("wireless").and_then(Value::as_array_mut).into_iter().flatten();
+    for cell in cells.filter_map(Value::as_table_mut) {
+        for router in cell.get_mut("router").into_iter() {
+            if router.as_str() == Some("abc") {
+                let mut table = Table::new();
+                put(&mut table, "law", "abc");
+                *router = Value::Table(table);
+            }
+            let abc = router.as_table_mut().filter(|t| t.get("law").and_then(Value::as_str) == Some("abc"));
+            if let Some(table) = abc.filter(|t| !t.contains_key("variant") && dice.chance(0.7)) {
+                put(table, "capacity", "wifi");
+            }
+        }
+        // Mostly not what is refused: ns-2's rules, and captures of such cells.
+        let mac = match cell.get("mac") {
+            Some(Value::Table(mac)) => mac.clone(),
+            Some(name) => Table::from_iter([("standard".to_owned(), name.clone())]),
+            None => Table::new(),
+        };
+        let standard = mac.get("standard").and_then(Value::as_str).unwrap_or_default();
+        let refused = captured || standard.ends_with("ns2") || mac.contains_key("rules");
+        if !dice.chance(if refused { 0.02 } else { 0.6 }) {
+            continue;
+        }
+        let mut mac = mac;
+        put(&mut mac, "ampdu_frames", *dice.pick(&[2i64, 8, 32, 64]));
+        if dice.chance(0.3) {
+            put(&mut mac, "ampdu_bytes", bytes(dice.magnitude(1.0, 1e6)));
+        }
+        if dice.chance(0.3) {
+            put(&mut mac, "ampdu_time", seconds(dice.magnitude(1e-4, 1e-2)));
+        }
+        cell.insert("mac".to_owned(), Value::Table(mac));
     }
 }

@@ -351,7 +351,15 @@ fn cells(r: &Results) -> Result<(), Failure> {
         // statistics begin, and when they end.
         let mut sent = 0;
         for (station, of) in &cell.stations {
-            let ends = of.sent + of.errors + of.collisions;
+            let exchanges = of.ampdu.map_or(of.sent, |ampdu| ampdu.exchanges);
+            let ends = exchanges + of.errors + of.collisions;
+            if let Some(ampdu) = of.ampdu {
+                // The frames of an exchange are counted before its ack, which may come after an edge of the statistics.
+                let sent = ampdu.frames - ampdu.frames_lost;
+                ensure!("frames come to something", sent == of.sent, "{name}.{station}: {of:?}");
+                let least = exchanges + of.errors <= ampdu.frames + 1;
+                ensure!("frames come to something", least, "{name}.{station}: {of:?}");
+            }
             ensure!(
                 "attempts come to something",
                 of.attempts.abs_diff(ends) <= 1,
@@ -364,7 +372,7 @@ fn cells(r: &Results) -> Result<(), Failure> {
                 shares || s.warmup_s > 0.0,
                 "{name}.{station}: {of:?}"
             );
-            sent += of.sent;
+            sent += exchanges;
         }
         ensure!("exchanges are those of the stations", cell.exchanges == sent, "{name}: {cell:?}");
         // All frames of the run, if the capture was never full.
@@ -602,6 +610,10 @@ pub fn words(tree: &Value, found: &mut Vec<String>) {
                 let tag = match key.as_str() {
                     "law" | "router" | "list" => Some(key.as_str()),
                     "mac" | "standard" => Some("mac"),
+                    "ampdu_frames" => {
+                        found.push("ampdu frames".to_owned());
+                        None
+                    }
                     "queue" | "kind" => Some("queue"),
                     "share" | "scheduler" => Some("share"),
                     _ => None,

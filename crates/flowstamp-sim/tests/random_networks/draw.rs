@@ -3,7 +3,7 @@
 //! This file has only the relations between keys: that one topology is given, that names of nodes are those of
 //! the topology, that a flow which obeys routers has one of its kind on its path. All else is drawn from the schema.
 
-use super::cells::{MOST_PACKET, is_blind};
+use super::cells::{MOST_PACKET, aggregate, is_blind};
 use super::impairments::{balance, fail, impair};
 use super::lists::list;
 use super::operations::operate;
@@ -130,6 +130,7 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
     list(&mut tree, &network.nodes, seed, scale);
     operate(&mut tree, &network.nodes, seed, scale);
     pause(registry, &mut tree, seed, scale);
+    aggregate(&mut tree, seed);
     tree
 }
 

@@ -234,6 +234,8 @@ fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
         let n = used.get(&format!("mac {standard}")).copied().unwrap_or(0);
         assert!(n > 0, "no cell of {standard} is in any run: {told}");
     }
+    let ampdus = used.get("ampdu frames").copied().unwrap_or(0);
+    assert!(ampdus > cases / 100, "A-MPDUs are in {ampdus} runs: {told}");
     for impairment in [
         "loss",
         "duplicate",

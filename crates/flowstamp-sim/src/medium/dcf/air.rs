@@ -30,8 +30,8 @@ pub(super) struct Air {
     /// How long a station waits for an answer; `None` for the time that the rules give.
     pub ack_timeout: Option<Time>,
     /// Bytes of a data frame's headers and FCS, on top of the packet.
-    overhead: u64,
-    rts_threshold: u64,
+    pub(super) overhead: u64,
+    pub(super) rts_threshold: u64,
     scale: f64,
     rules: Rules,
 }
@@ -143,12 +143,18 @@ impl Air {
     }
 
     /// The exchange for a packet of `packet` bytes.
+    #[inline(always)] // into the path of cells without A-MPDUs
     pub fn exchange(&self, packet: u32, rate: Rate) -> Exchange {
         let bytes = u64::from(packet) + self.overhead;
+        self.exchange_of(bytes, ACK, bytes > self.rts_threshold, rate)
+    }
+
+    /// The exchange for a transmission of `bytes` bytes that an answer of `ack` bytes acknowledges.
+    #[inline(always)] // likewise
+    pub(super) fn exchange_of(&self, bytes: u64, ack: u64, rts: bool, rate: Rate) -> Exchange {
         let control = self.control(rate);
-        let (data, ack) = (self.frame(bytes, rate), self.frame(ACK, control));
+        let (data, ack) = (self.frame(bytes, rate), self.frame(ack, control));
         let answer = self.sifs + ack;
-        let rts = bytes > self.rts_threshold;
         let (first, opening, answer_to_first) = if rts {
             let (rts, cts) = (self.frame(RTS, control), self.frame(CTS, control));
             (rts, rts + self.sifs + cts + self.sifs, self.sifs + cts)
