@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowstamp import _flowstamp, theory
-from flowstamp.figures import analytic, datacentre, fct, fixed_rate, videos
+from flowstamp.figures import analytic, datacentre, fct, fixed_rate, videos, wifi
 from flowstamp.plot import RunLike, series
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ class Finished:
         summary: dict[str, Any] = json.loads(run.summary_json())
         links = {
             name: {metric: series(run, "link", name, metric) for metric in ("utilization", "queue_bytes", "drops")}
-            | {metric: series(run, "law", name, metric) for metric in law_variables()}
+            | {metric: series(run, "law", name, metric) for metric in (*law_variables(), wifi.VARIABLE)}
             for name in summary["links"]
         }
         flows = [f"{row['group']}.{row['index']}" for row in summary["flows"]] if flow_series else []
@@ -183,6 +183,7 @@ _LINK: dict[str, Callable[[Finished, str], float]] = {
     "drop_rate": lambda r, n: float(r.used(n)["drop_rate"]),
     "marks": lambda r, n: float(r.used(n)["marks"]),
     **videos.LINK,
+    **wifi.LINK,
 }
 # Measures of a run.
 _RUN: dict[str, Callable[[Finished, str], float]] = {
