@@ -61,10 +61,19 @@ def test_processes_give_the_bits_of_threads(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_cluster_gives_the_bits_of_threads(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="needs distributed; install flowstamp[dask]")
+
+    def networks() -> int:
+        """Returns the number of networks that a worker keeps for jobs."""
+        from flowstamp import apart
+
+        return len(apart._laid_out)
+
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
     ) as cluster:
         same_as_threads(tree(tmp_path), f"dask={cluster.scheduler_address}", tmp_path)
+        with distributed.Client(cluster, set_as_default=False) as client:
+            assert set(client.run(networks).values()) == {0}
 
 
 def test_the_command_runs_links_in_processes(flowstamp: Command, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from flowstamp import _flowstamp, executors, machine
@@ -25,7 +26,7 @@ JOBS_OF_CLUSTER = 128
 """Jobs of each pass on a cluster, whose workers may come and go."""
 
 _laid_out: list[tuple[object, _flowstamp.Links]] = []
-"""The network of this process's last job."""
+"""The network of this process's last job, until its run has ended."""
 _lock = threading.Lock()
 
 
@@ -53,7 +54,7 @@ class Part:
         return executors.Came({"links": part}, executors.engine())
 
     def _links(self, memory: int | None) -> _flowstamp.Links:
-        key = (self.job.text, tuple(self.job.files.items()), self.seed)
+        key = _key(self.job, self.seed)
         with _lock:
             if not _laid_out or _laid_out[0][0] != key:
                 _laid_out.clear()
@@ -61,6 +62,17 @@ class Part:
                 links.needs(1, results=False, memory=memory)
                 _laid_out.append((key, links))
             return _laid_out[0][1]
+
+
+def _key(job: executors.Job, seed: int | None) -> object:
+    return job.text, tuple(job.files.items()), seed
+
+
+def _forget(key: object, last: bool, failed: bool) -> None:
+    """Frees this process's network if it is that of `key`, whose run has failed or had its `last` pass."""
+    with _lock:
+        if (last or failed) and _laid_out and _laid_out[0][0] == key:
+            _laid_out.clear()
 
 
 def _scenario(job: executors.Job) -> _flowstamp.Job:
@@ -110,7 +122,10 @@ def run(
             if progress is not None:
                 progress(0, 1, duration_s * done / all_work, duration_s, events)
 
-        executors.elsewhere(parts, take, executor=executor, threads=processes, limit=limit if memory else None)
+        after = partial(_forget, _key(job, seed), number + 1 == passes)
+        executors.elsewhere(
+            parts, take, executor=executor, threads=processes, limit=limit if memory else None, after=after
+        )
     with translated():
         links.next_pass()
         return links.end(time.perf_counter() - began)

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -118,6 +118,8 @@ class Came:
 
 Take = Callable[[int, Came], None]
 """Callback that gets the number of a task and what it returned."""
+After = Callable[[bool], None]
+"""Callback on each worker of a cluster once the tasks have ended. It gets whether one of them failed."""
 
 
 def while_wanted(wanted: Callable[[], bool]) -> Progress:
@@ -185,12 +187,16 @@ def elsewhere(
     threads: int | None = None,
     limit: int | None = None,
     tables: bool = True,
+    after: After | None = None,
 ) -> None:
-    """Does all tasks in processes or on a Dask cluster, and calls `take` for each as it ends, in any order."""
+    """Does all tasks in processes or on a Dask cluster, and calls `take` for each as it ends, in any order.
+
+    Each worker of a cluster then calls `after`. Processes end.
+    """
     if executor == "processes":
         _processes(tasks, take, threads, limit, tables)
     else:
-        _dask(executor.partition("=")[2], tasks, take, limit, tables)
+        _dask(executor.partition("=")[2], tasks, take, limit, tables, after)
 
 
 class _Took:
@@ -310,7 +316,9 @@ def _on_worker(task: Task, memory: int | None, tables: bool) -> Came:
     return task.carry(memory if memory is not None else machine.memory(), tables, wanted)
 
 
-def _dask(address: str, jobs: Sequence[Task], took: Take, memory: int | None, tables: bool) -> None:
+def _dask(
+    address: str, jobs: Sequence[Task], took: Take, memory: int | None, tables: bool, after: After | None
+) -> None:
     try:
         import distributed
     except ImportError:
@@ -329,7 +337,15 @@ def _dask(address: str, jobs: Sequence[Task], took: Take, memory: int | None, ta
         if not client.scheduler_info(n_workers=-1)["workers"]:
             raise ExecutorError(f"{where}: the scheduler has no workers; dask worker {address} starts one")
         _check_builds(client, where)
-        _submit(client, where, jobs, took, memory, tables)
+        failed = True
+        try:
+            _submit(client, where, jobs, took, memory, tables)
+            failed = False
+        finally:
+            if after is not None:
+                # A worker that has left has nothing to free, and an error of a task matters more.
+                with suppress(Exception):
+                    client.run(after, failed)
 
 
 def _check_builds(client: Any, where: str) -> None:

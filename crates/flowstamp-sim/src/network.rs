@@ -2,7 +2,7 @@
 
 mod applications;
 mod assumed;
-mod budget;
+pub(crate) mod budget;
 mod capacity;
 mod cells;
 mod checks;

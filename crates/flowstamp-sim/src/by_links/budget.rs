@@ -13,7 +13,7 @@ use super::link::Links;
 use crate::ScenarioError;
 use crate::host::{Outcome, Record};
 use crate::link::{InFlight, Plain, Port};
-use crate::network::size;
+use crate::network::budget::{GROWTH, PROGRAM, ROW_COLUMNS, of, size};
 use crate::plan::{FlowPlan, LinkPlan, Network};
 use crate::results::{DelayCurve, FlowRow, LinkSummary};
 use crate::scenario::{Access, Scenario};
@@ -21,22 +21,12 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::transport;
 use flowstamp_laws::units::Time;
 
-/// Memory of the interpreter, its libraries and the engine, bytes.
-const PROGRAM: f64 = 96e6;
-/// Growth factor of vectors.
-const GROWTH: f64 = 2.0;
 /// A link's laws, histograms and name, bytes: measured, 4 kB.
 const LINK: f64 = 8_192.0;
 /// Both ends of a flow, with the heaps of its law and transport, bytes: measured, 2 kB.
 const ENDS: f64 = 4_096.0;
-/// Columns of the table of flows.
-const ROW_COLUMNS: f64 = 21.0 * 8.0 + 16.0;
 /// Points of the distribution of a link's delay.
 const CURVE: f64 = 16.0 * 1_000.0;
-
-fn of<T>() -> f64 {
-    size_of::<T>() as f64
-}
 
 /// Memory of a flow in the process that draws it, and in the one with the results.
 fn per_flow(results: bool) -> f64 {

@@ -51,9 +51,9 @@ use spans::Span;
 use std::collections::BTreeSet;
 
 /// Memory of the interpreter, its libraries and the engine, bytes.
-const PROGRAM: f64 = 96e6;
+pub const PROGRAM: f64 = 96e6;
 /// Growth factor of vectors.
-const GROWTH: f64 = 2.0;
+pub const GROWTH: f64 = 2.0;
 /// Growth factor of long vectors, which the system moves when they grow and which take memory as they are filled.
 const LONG_GROWTH: f64 = 1.5;
 /// Access links per flow: both ends, one in each direction.
@@ -61,7 +61,7 @@ const ACCESS_LINKS: f64 = 4.0;
 /// A row of the summary as text, in the reader's copies, or as Python objects: measured, 2.2 kB.
 const ROW_TOLD: f64 = 2_500.0;
 /// Columns of the table of flows, and one column while it is written.
-const ROW_COLUMNS: f64 = 21.0 * 8.0 + 16.0;
+pub const ROW_COLUMNS: f64 = 21.0 * 8.0 + 16.0;
 /// One sample, bytes: its row, the row of the table made from it, and a column of that while it is written.
 const SAMPLE: f64 = ROW_OF_SERIES + 28.0 + 24.0;
 /// Row of a sample, bytes: time, key, value, and the index by key.
@@ -82,7 +82,8 @@ const CURVE: f64 = size_of::<DelayCurve>() as f64 + 16.0 / STEP;
 /// re-reads the list.
 const LISTED: f64 = 3.0 * GROWTH * (size_of::<Listed>() + size_of::<u32>()) as f64;
 
-fn of<T>() -> f64 {
+/// Size of a type, bytes.
+pub fn of<T>() -> f64 {
     size_of::<T>() as f64
 }
 
