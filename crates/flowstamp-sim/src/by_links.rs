@@ -18,10 +18,18 @@
 //!   completion time = sum of q over the links + largest t of the links, at least the ideal time of the path
 //! ```
 //!
-//! Each link runs twice. A flow's slowness on a link is `t` less the flow's least ideal time on any of its links. Another link
-//! holds a flow up if its slowness there is more than twice that on this link. In the second pass, the application of such a
-//! flow produces data at the rate that the other link left to it. The flow then adds only queueing on this link, and other
-//! flows meet it as in the whole network. After one pass alone, DCTCP's queues were several times too long.
+//! Each link runs twice. In the first pass, flows send as fast as this link alone allows. Too many large flows then meet at
+//! full rate: DCTCP's queues are several times too long, and RCP's rate falls to its minimum eight times as often as in
+//! the whole network. In the second pass, a flow's data become available to its sender when they left the link that slows the
+//! flow down most, apart from this one ([`crate::release`]). Its time `t` then contains that other link's. With `late` for
+//! the flow's time above the ideal, and `after` for how long after its release the last packet left this link:
+//!
+//! ```text
+//!   least = max(min(late, after) - q, 0)    certainly due to this link
+//!   most  = late - q                        all of it, if both links held the flow up in turn
+//!   t - ideal = least                       if another link was slower in the first pass
+//!               t1 held to [least, most]    else, with the first pass's time t1
+//! ```
 //!
 //! Deviations from the paper:
 //!
@@ -32,7 +40,7 @@
 //! 3. Parsimon keeps the first links of the paths. Here the links just before the link are kept, too, because they let
 //!    only so many packets through at once. Both keep their queues and laws where flows share them. Waits there count
 //!    in those links' own runs only.
-//! 4. Parsimon has one pass.
+//! 4. Parsimon has one pass, in which flows come as from an idle host.
 //! 5. Acks cross no queue, as in the paper. The capacity of each link is reduced by the share that acks take.
 
 mod budget;
@@ -147,7 +155,7 @@ impl ByLinks {
         for _ in 0..PASSES {
             let next = Mutex::new(found.pass());
             let before = found.before.as_ref();
-            let slower = |_, flow, place| before.and_then(|before| before.slower_elsewhere(flow, place));
+            let slower = |_, flow, place| before.and_then(|before| before.elsewhere(flow, place));
             let slower: Option<Slower<'_>> = if before.is_some() { Some(&slower) } else { None };
             let keep = |work: u64, part: Part| {
                 next.lock().unwrap_or_else(PoisonError::into_inner).take(part);
@@ -176,8 +184,7 @@ impl ByLinks {
             let (own, crossing) = self.links.network(link, slower);
             let handled = events.load(Ordering::Relaxed);
             let simulation = Simulation::of_network(self.links.loaded.clone(), own);
-            let mut run = simulation.run_link(&mut |progress| tell(handled + progress.events))?;
-            run.waited.resize(run.flows.len(), Time::ZERO);
+            let run = simulation.run_link(&mut |progress| tell(handled + progress.events))?;
             let rows = run.flows.iter().zip(&run.waited).zip(&crossing);
             let flows = rows.map(|((row, waited), crossing)| OnLink::of(row, *waited, crossing));
             let spent = Spent { packet_hops: run.packet_hops, events: run.events, cpu: run.cpu };
@@ -224,7 +231,7 @@ impl ByLinks {
         let Links { network, flows, .. } = links;
         let names: Vec<String> = network.links.iter().map(|plan| plan.name.clone()).collect();
         let ideal = summary::Routed::new(&network.links, &network.access, &network.routes, &loaded.scenario);
-        let delays = found.before.unwrap_or_else(|| Delays::new(std::iter::empty()));
+        let delays = found.before.unwrap_or_else(|| Delays::new(std::iter::empty(), false));
         let outcome = |(number, flow): (usize, &flows::Flow)| {
             let ideal =
                 if flow.runs { ideal.ideal_s(flow.routes.data, flow.size, &loaded.scenario) } else { None };
@@ -287,7 +294,7 @@ impl Found {
     }
 
     fn pass(&self) -> Pass {
-        let delays = Delays::new(self.places.iter().copied());
+        let delays = Delays::new(self.places.iter().copied(), self.before.is_none());
         Pass { delays, left: Vec::new(), spent: Spent::default() }
     }
 

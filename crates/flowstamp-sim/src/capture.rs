@@ -5,6 +5,7 @@ use crate::packet::{
     CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, FIN, L4S, Packet, REDUCED, SYN, SackPool,
 };
 use crate::plan::CellPlan;
+use crate::release::Release;
 use crate::results::{Captured, CapturedCell, CapturedFrame, CapturedPacket, Recorded};
 use crate::scenario::Scenario;
 use crate::scenario::wireless::Standard;
@@ -25,6 +26,26 @@ pub struct User {
     pub datagrams: bool,
 }
 
+/// The packets of a flow on one link.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waited {
+    /// Number of packets.
+    packets: u32,
+    /// The time that they waited.
+    sum: Time,
+    /// When they left.
+    pub left: Release,
+}
+
+impl Waited {
+    /// How long a packet waited on average.
+    #[cfg(feature = "full")]
+    #[must_use]
+    pub fn mean(&self) -> Time {
+        self.sum / u64::from(self.packets.max(1))
+    }
+}
+
 /// Captured packets and frames, and how many more may be captured.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
@@ -35,8 +56,8 @@ pub struct Capture {
     most: u32,
     packet_bytes: u32,
     users: Vec<User>,
-    /// If only waits are recorded: for each flow, the number of its packets and the time that they waited.
-    waits: Option<Vec<(u32, Time)>>,
+    /// If only waits are recorded: those of each flow.
+    waits: Option<Vec<Waited>>,
 }
 
 /// Whether the scenario captures this link or cell. It captures all that it names. Without names it captures links and
@@ -62,9 +83,9 @@ impl Capture {
         Self { left: vec![0], waits: Some(Vec::new()), ..Self::default() }
     }
 
-    /// For each flow, the number of its packets and the time that they waited.
+    /// The packets of each flow, by record.
     #[cfg(feature = "full")]
-    pub fn take_waits(&mut self) -> Vec<(u32, Time)> {
+    pub fn take_waits(&mut self) -> Vec<Waited> {
         self.waits.take().unwrap_or_default()
     }
 
@@ -100,10 +121,15 @@ impl Capture {
             let user = self.users[packet.flow as usize];
             if user.generation == packet.generation {
                 if user.record as usize >= waits.len() {
-                    waits.resize(user.record as usize + 1, (0, Time::ZERO));
+                    waits.resize(user.record as usize + 1, Waited::default());
                 }
                 let flow = &mut waits[user.record as usize];
-                *flow = (flow.0 + 1, flow.1 + waited);
+                flow.packets += 1;
+                flow.sum += waited;
+                #[cfg(feature = "full")]
+                if packet.flags & (DATA | CONTROL) == DATA {
+                    flow.left.record(user.packets, packet.seq, time);
+                }
             }
             return;
         }

@@ -14,6 +14,7 @@ mod parts;
 mod receiver;
 mod record;
 mod sender;
+mod supply;
 mod timers;
 #[cfg(feature = "full")]
 mod video;
@@ -49,6 +50,7 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::num::NonZeroU64;
 use std::ops::Range;
+use supply::Supply;
 
 /// State that the flows of a group share.
 #[derive(Clone, Debug)]
@@ -67,8 +69,8 @@ pub struct Group {
     carried: f64,
     /// Bytes of payload that each flow transfers; `None` for endless.
     pub size: Option<u64>,
-    /// Constant rate at which applications produce data.
-    pub rate: Option<Rate>,
+    /// The data that applications produce, if not messages.
+    pub supply: Supply,
     /// Counts of applications that produce messages or datagrams.
     pub tally: Tally,
     /// The collective operations that the flows carry out.
@@ -136,7 +138,7 @@ impl Group {
             deaf: spec.receiver == scenario::Receiver::Tcp,
             label: spec.label,
             size: spec.size.filter(|_| plan.collective.is_none()).map(flowstamp_laws::Bytes::get),
-            rate: plan.rate,
+            supply: Supply::of(plan),
             tally: Tally::default(),
             operations: None,
             send_buffer: spec.send_buffer.zip(plan.access).map(|(most, rate)| (most.as_f64(), rate)),
@@ -149,6 +151,11 @@ impl Group {
             active: ActiveFlows::default(),
             delays: 0..0,
         }
+    }
+
+    /// Constant rate at which applications produce data.
+    fn rate(&self) -> Option<Rate> {
+        self.supply.rate()
     }
 
     /// Window, acks and loss recovery, apart from the settings that depend on the law.
@@ -486,7 +493,7 @@ impl Hosts {
         let view = FlowView {
             packet_bytes: u32::from(self.packet_bytes),
             initial_window: transport.initial_window,
-            app_rate: spec.plan.governs().map_or_else(|| spec.rate.map(wire), |(_, most)| Some(most)),
+            app_rate: spec.plan.governs().map_or_else(|| spec.rate().map(wire), |(_, most)| Some(most)),
         };
         let mut law = law_spec.build(&view);
         if traits.falls_back || traits.knows_path {

@@ -41,6 +41,7 @@ pub mod plan;
 mod port;
 mod prefetch;
 mod probe;
+pub mod release;
 pub mod results;
 mod run;
 mod size_bins;

@@ -3,6 +3,7 @@
 use crate::application::Process;
 use crate::flow_list::FlowList;
 use crate::medium::{Capacity, VaryingDelay, dcf};
+use crate::release::Release;
 use crate::results::Named;
 use crate::scenario::{Access, Impairments, PfcThresholds, Priority, Weight};
 use crate::workload::{ArrivalProcess, SizeLaw};
@@ -310,6 +311,8 @@ pub struct GroupPlan {
     pub application: Option<Process>,
     /// Constant rate of payload that applications of flows with a window produce.
     pub rate: Option<Rate>,
+    /// When the data of each flow become available, by its number within the group.
+    pub release: Option<Arc<Vec<Release>>>,
     /// The collective operations that the flows carry out.
     pub collective: Option<CollectivePlan>,
     /// Upper bound of the random delay before a packet leaves its host.

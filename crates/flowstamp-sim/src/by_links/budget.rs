@@ -7,14 +7,16 @@
 //! Numbers of flows are those that were drawn. Sizes are those of the types. Packets of a link are at most those that cross
 //! it in the whole run, and at most twice what its flows' first windows, its buffers and a round trip hold.
 
-use super::combine::Delays;
+use super::combine::{Delays, OnLink};
 use super::flows::{CrossingFlow, Flow, Flows};
 use super::link::Links;
 use crate::ScenarioError;
+use crate::capture::Waited;
 use crate::host::{Outcome, Record};
 use crate::link::{InFlight, Plain, Port};
 use crate::network::budget::{GROWTH, PROGRAM, ROW_COLUMNS, of, size};
 use crate::plan::{FlowPlan, LinkPlan, Network};
+use crate::release::Release;
 use crate::results::{DelayCurve, FlowRow, LinkSummary};
 use crate::scenario::{Access, Scenario};
 use flowstamp_laws::queue::Limit;
@@ -121,7 +123,10 @@ impl Most {
 /// Memory of the run of one link, which `packets` cross.
 fn job(links: &Links, link: u32, packets: u64, most: &Most) -> f64 {
     let flows = links.crossing(link).len() as f64;
-    let rows = GROWTH * (of::<FlowRow>() + of::<CrossingFlow>() + of::<FlowPlan>()) + of::<Record>();
+    let rows = GROWTH
+        * (of::<FlowRow>() + of::<CrossingFlow>() + of::<FlowPlan>() + of::<Waited>() + of::<Release>())
+        + of::<Record>()
+        + of::<OnLink>();
     // A flow has at most two links upstream, and two for the rest of its path and for acks.
     let upstream = (2.0 * flows).min(links.network.links.len() as f64 + flows);
     let paths = upstream * (of::<LinkPlan>() + of::<Port>() + of::<Plain>() + LINK)

@@ -1,10 +1,12 @@
 //! Delays of each flow on each link, and the flow's times on the whole path.
 
-use super::flows::{CrossingFlow, Flow};
+use super::flows::{CrossingFlow, Elsewhere, Flow};
 use crate::host::{Done, Outcome, Record};
+use crate::release::Release;
 use crate::results::FlowRow;
 use flowstamp_laws::units::Time;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 
 /// Times of one flow on one link, in picoseconds. Their sum `queued + sender` is its completion time there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,35 +50,43 @@ pub struct OnLink {
     timeouts: u32,
     /// If the flow ended: its times, and the time from the last byte's arrival to its ack.
     ended: Option<(Hop, u64)>,
+    /// When the flow's packets would have left the host to cross the link as they did, without a wait before it.
+    release: Release,
 }
 
 /// The fields of [`OnLink`] in their order. Without names they are a third as long.
-type Fields = (u32, u32, [u64; 4], u32, u32, Option<(Hop, u64)>);
+type Fields = (u32, u32, [u64; 4], u32, u32, Option<(Hop, u64)>, Release);
 
 impl From<Fields> for OnLink {
-    fn from((flow, place, [rtt, least, last, delivered], retransmissions, timeouts, ended): Fields) -> Self {
-        Self { flow, place, rtt, least, last, delivered, retransmissions, timeouts, ended }
+    fn from(fields: Fields) -> Self {
+        let (flow, place, [rtt, least, last, delivered], retransmissions, timeouts, ended, release) = fields;
+        Self { flow, place, rtt, least, last, delivered, retransmissions, timeouts, ended, release }
     }
 }
 
 impl From<OnLink> for Fields {
     fn from(on: OnLink) -> Self {
         let times = [on.rtt, on.least, on.last, on.delivered];
-        (on.flow, on.place, times, on.retransmissions, on.timeouts, on.ended)
+        (on.flow, on.place, times, on.retransmissions, on.timeouts, on.ended, on.release)
     }
 }
 
 impl OnLink {
-    /// The results of a flow whose packets waited for this time on average.
-    pub fn of(row: &FlowRow, waited: Time, crossing: &CrossingFlow) -> Self {
+    /// The results of a flow whose packets waited for this time on average, and left the link at these times.
+    pub fn of(row: &FlowRow, (waited, left): (Time, Release), crossing: &CrossingFlow) -> Self {
         let rtt = crossing.rtt.as_ps();
+        let release = left.since(crossing.before);
         let above = |sample: Option<f64>| sample.map_or(0, |sample| ps(sample).saturating_sub(rtt));
         let ended = row.fct_s.zip(row.ideal_fct_s.get()).map(|(fct, ideal)| {
             let ideal = ps(ideal);
             let late = ps(fct).saturating_sub(ideal);
             let queued = waited.as_ps().min(late);
-            // A flow that came at a limited rate was slow on another link, whose own run has that time.
-            let sender = if crossing.slower.is_some() { ideal } else { ideal + late - queued };
+            let sender = ideal
+                + crossing.elsewhere.as_ref().map_or(late - queued, |elsewhere| {
+                    let after = release.last().saturating_sub(elsewhere.release.last()).as_ps();
+                    let alone = elsewhere.slowest.map(|time| time.saturating_sub(ideal));
+                    of_sender(late, queued, after, alone)
+                });
             let acked = row.fct_sender_s.get().map_or(0, |sender| ps(sender - fct));
             (Hop { queued, sender, ideal }, acked)
         });
@@ -90,6 +100,7 @@ impl OnLink {
             retransmissions: row.retransmissions,
             timeouts: row.timeouts,
             ended,
+            release,
         }
     }
 }
@@ -113,11 +124,27 @@ struct Crossed {
     open: u32,
 }
 
+/// A link on which a flow's sender takes long: its time, picoseconds, the link's place, and when the data come from there.
+type Slow = ((u64, Reverse<u32>), Release);
+
+/// The sender's time above the ideal time, of a flow that ended `late` on a link and whose packets were `queued` there. The
+/// last packet left the link `after` another link had let it through. `alone` is the time in the first pass, if no other
+/// link slowed the flow down more. Times are picoseconds.
+///
+/// The link alone causes at least the time `after`, and at most all of it. On other links than the flow's slowest, the
+/// least counts. On the slowest one, the time of the first pass counts, held between both.
+fn of_sender(late: u64, queued: u64, after: u64, alone: Option<u64>) -> u64 {
+    let own = late.min(after).saturating_sub(queued);
+    alone.map_or(own, |alone| alone.clamp(own, late - queued))
+}
+
 /// Results of all flows on all links.
 #[derive(Debug)]
 pub struct Delays {
     hops: Vec<Hop>,
     flows: Vec<Crossed>,
+    /// The two slowest links of each flow, if there is another pass.
+    slowest: Vec<[Slow; 2]>,
 }
 
 fn ps(seconds: f64) -> u64 {
@@ -125,12 +152,13 @@ fn ps(seconds: f64) -> u64 {
 }
 
 impl Delays {
-    /// Memory for each flow, and for each link on its path, bytes.
-    pub const PER_FLOW: f64 = size_of::<Crossed>() as f64;
+    /// Memory for each flow, and for each link on its path, bytes: the mean of both passes.
+    pub const PER_FLOW: f64 = (size_of::<Crossed>() + size_of::<Slow>()) as f64;
     pub const PER_HOP: f64 = size_of::<Hop>() as f64;
 
-    /// Makes empty results of flows. `places` is the number of router links on each flow's path.
-    pub fn new(places: impl Iterator<Item = usize>) -> Self {
+    /// Makes empty results of flows. `places` is the number of router links on each flow's path. `more` says whether there is
+    /// another pass.
+    pub fn new(places: impl Iterator<Item = usize>, more: bool) -> Self {
         let (mut first, mut flows) = (0, Vec::new());
         for places in places {
             flows.push(Crossed {
@@ -146,7 +174,8 @@ impl Delays {
             });
             first += places;
         }
-        Self { hops: vec![Hop::default(); first], flows }
+        let slowest = vec![<[Slow; 2]>::default(); if more { flows.len() } else { 0 }];
+        Self { hops: vec![Hop::default(); first], flows, slowest }
     }
 
     /// Adds a flow's results on one link.
@@ -163,19 +192,26 @@ impl Delays {
             return;
         };
         flow.acked = flow.acked.max(acked);
+        if let Some([first, second]) = self.slowest.get_mut(on.flow as usize) {
+            let slow = ((hop.sender, Reverse(on.place)), on.release);
+            if slow.0 > first.0 {
+                (*first, *second) = (slow, *first);
+            } else if slow.0 > second.0 {
+                *second = slow;
+            }
+        }
         self.hops[flow.first + on.place as usize] = hop;
     }
 
-    /// Time above the least ideal time that a flow's sender takes on the link that slows it down most. `None` if that is
-    /// not more than twice the time on the link at `place`: either link may then hold up the flow. `None`, too, if the flow
-    /// did not end on each link.
-    pub fn slower_elsewhere(&self, flow: u32, place: u32) -> Option<Time> {
+    /// A flow on the link at `place` in the next pass. `None` if no other link slows the flow down, or if the flow did not end
+    /// on each link.
+    pub fn elsewhere(&self, flow: u32, place: u32) -> Option<Elsewhere> {
         let hops = self.hops(flow as usize)?;
         let ideal = hops.iter().map(|hop| hop.ideal).min()?;
-        let slow = |hop: &Hop| hop.sender - ideal;
-        let here = slow(hops.get(place as usize)?);
-        let elsewhere = hops.iter().map(slow).max()?;
-        (elsewhere > 2 * here).then_some(Time::from_ps(elsewhere))
+        let [first, second] = self.slowest.get(flow as usize)?;
+        let ((time, Reverse(_)), release) = if first.0.1 == Reverse(place) { second } else { first };
+        let here = hops.get(place as usize)?.sender;
+        (*time > ideal).then_some(Elsewhere { release: *release, slowest: (here >= *time).then_some(here) })
     }
 
     /// A flow's hops; `None` if it did not end on each of them, or has none.

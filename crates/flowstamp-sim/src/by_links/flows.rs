@@ -1,8 +1,10 @@
 //! The flows of a network, drawn before the run as the engine draws them during it.
 
 use crate::plan::{Comes, FlowRoutes, Network};
+use crate::release::Release;
 use crate::scenario::Scenario;
 use flowstamp_laws::units::Time;
+use serde::{Deserialize, Serialize};
 
 /// A flow that was drawn before the run.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,15 @@ pub struct Flow {
     pub runs: bool,
 }
 
+/// The first pass's findings about a flow on one link and on others.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Elsewhere {
+    /// When the data come from the link that slows the flow down most, apart from this one.
+    pub release: Release,
+    /// The sender's time on this link, picoseconds, if no other link slows the flow down more.
+    pub slowest: Option<u64>,
+}
+
 /// A flow that crosses a link.
 #[derive(Clone, Copy, Debug)]
 pub struct CrossingFlow {
@@ -32,8 +43,10 @@ pub struct CrossingFlow {
     pub place: u32,
     /// RTT of a packet on the empty path, with the time of its transmission on each link.
     pub rtt: Time,
-    /// In the second pass, [`super::combine::Delays::slower_elsewhere`].
-    pub slower: Option<Time>,
+    /// Time from the sender to the link on empty links.
+    pub before: Time,
+    /// In the second pass, [`super::combine::Delays::elsewhere`].
+    pub elsewhere: Option<Elsewhere>,
 }
 
 /// All flows, in the order of the records of a run.

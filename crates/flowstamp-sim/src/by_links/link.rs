@@ -1,9 +1,10 @@
 //! The networks of single links.
 
-use super::flows::{CrossingFlow, Flow, Flows};
+use super::flows::{CrossingFlow, Elsewhere, Flow, Flows};
 use crate::flow_list::{FlowList, Listed};
 use crate::medium::Capacity;
 use crate::plan::{ArrivalPlan, Comes, END, FlowPlan, FlowRoutes, GroupPlan, LinkPlan, Network};
+use crate::release::Release;
 use crate::scenario::{Access, Loaded, Scenario};
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,9 +29,9 @@ struct Around {
     back: Time,
 }
 
-/// [`super::combine::Delays::slower_elsewhere`] of a flow on a link. The arguments are the link, the flow, and the link's
+/// [`super::combine::Delays::elsewhere`] of a flow on a link. The arguments are the link, the flow, and the link's
 /// place on its path.
-pub type Slower<'a> = &'a (dyn Fn(u32, u32, u32) -> Option<Time> + Sync);
+pub type Slower<'a> = &'a (dyn Fn(u32, u32, u32) -> Option<Elsewhere> + Sync);
 
 /// All links of a network, and the flows that each carries.
 pub struct Links {
@@ -197,17 +198,6 @@ impl Links {
         Around { first, previous, behind, back }
     }
 
-    /// The rate at which a flow's application produces data on a link, if another link slows the flow down more, by the
-    /// results of the first pass. Rates are rounded, so that many flows share a group.
-    fn limit(&self, link: u32, crossing: &CrossingFlow) -> Option<Limit> {
-        let more = crossing.slower?;
-        let flow = &self.flows[crossing.flow as usize];
-        let packets = flow.size.div_ceil(self.scenario().payload());
-        let bytes = flow.size as f64 + self.scenario().header.as_f64() * packets as f64;
-        let least = Time::from_secs_f64(bytes / self.line(link).0.bytes_per_sec());
-        Some(Limit::around(8.0 * flow.size as f64 / (least + more).as_secs_f64()))
-    }
-
     /// The network of one link, and the flows that cross it in the order of its records. `slower` is that of the pass
     /// before, if there was one.
     pub fn network(&self, link: u32, slower: Option<Slower<'_>>) -> (Network, Vec<CrossingFlow>) {
@@ -223,7 +213,8 @@ impl Links {
             let flow = &self.flows[*number as usize];
             let (index, routes) = (flow.index, own.routes(around));
             let crosses = own.crossing(*number, around);
-            let group = own.limited(flow.group, self.limit(link, &crosses));
+            let group = own.group(flow.group, &crosses);
+            own.release(group, index, &crosses);
             own.network.flows.push(FlowPlan { group, index, routes, start: flow.start });
             crossing.push(crosses);
         }
@@ -246,8 +237,8 @@ struct Own<'a> {
     upstream: BTreeMap<(u32, Time), u32>,
     /// Routes by the parts of paths before and behind the link.
     known: BTreeMap<Around, FlowRoutes>,
-    /// Groups of flows that come at a limited rate, by the groups that they come from.
-    limited: BTreeMap<(u32, Limit), u32>,
+    /// Groups of flows whose data come late, by the groups that they come from.
+    late: BTreeMap<u32, u32>,
 }
 
 impl<'a> Own<'a> {
@@ -257,8 +248,8 @@ impl<'a> Own<'a> {
         let acks = links.ack_bytes[link as usize] / rate.bytes_in(links.scenario().duration);
         plan.capacity = Capacity::Constant(Rate::from_bps(rate.bps() * (1.0 - acks.min(MOST_FOR_ACKS))));
         let network = Network { links: vec![plan], groups: links.groups.clone(), ..Network::default() };
-        let (upstream, known, limited) = Default::default();
-        Self { links, link, slower, network, upstream, known, limited }
+        let (upstream, known, late) = Default::default();
+        Self { links, link, slower, network, upstream, known, late }
     }
 
     /// Makes the links upstream. Those that several flows share keep their queues and laws.
@@ -304,15 +295,25 @@ impl<'a> Own<'a> {
         routes
     }
 
-    /// The group of the flows of `group` that come at a limited rate.
-    fn limited(&mut self, group: u32, limit: Option<Limit>) -> u32 {
-        let Some(limit) = limit else { return group };
+    /// The group of a flow of `group`: another one if its data come late.
+    fn group(&mut self, group: u32, crosses: &CrossingFlow) -> u32 {
+        if crosses.elsewhere.is_none() {
+            return group;
+        }
         let groups = &mut self.network.groups;
-        *self.limited.entry((group, limit)).or_insert_with(|| {
-            let rate = Some(limit.rate());
-            groups.push(GroupPlan { rate, ..groups[group as usize].clone() });
+        *self.late.entry(group).or_insert_with(|| {
+            groups.push(groups[group as usize].clone());
             groups.len() as u32 - 1
         })
+    }
+
+    /// Sets when the data of a flow come, if another link slows it down.
+    fn release(&mut self, group: u32, index: u32, crosses: &CrossingFlow) {
+        let Some(Elsewhere { release, .. }) = crosses.elsewhere else { return };
+        let plan = &mut self.network.groups[group as usize];
+        let all = Arc::make_mut(plan.release.get_or_insert_default());
+        all.resize(all.len().max(index as usize + 1), Release::default());
+        all[index as usize] = release;
     }
 
     /// A flow that crosses the link, whose routes are known.
@@ -325,8 +326,11 @@ impl<'a> Own<'a> {
             rtt += sent(*link) + *delay;
         }
         let place = links.place(self.link, number);
-        let slower = self.slower.and_then(|slower| slower(self.link, number, place));
-        CrossingFlow { flow: number, place, rtt, slower }
+        let elsewhere = self.slower.and_then(|slower| slower(self.link, number, place));
+        let path = links.route(links.flows[number as usize].routes.data);
+        let upstream = path.take_while(|on| *on != self.link);
+        let before = upstream.fold(Time::ZERO, |sum, on| sum + links.crossing_time(on, packet));
+        CrossingFlow { flow: number, place, rtt, before, elsewhere }
     }
 
     /// Adds the flows of a group that arrive during the run, as a list.
@@ -342,8 +346,10 @@ impl<'a> Own<'a> {
             let flow = &self.links.flows[*number as usize];
             let crosses = self.crossing(*number, around);
             let routes = self.routes(around);
-            let group = self.limited(arriving.group, self.links.limit(self.link, &crosses));
-            lists.entry(group).or_default().add(flow, routes, crosses);
+            let group = self.group(arriving.group, &crosses);
+            let list = lists.entry(group).or_default();
+            self.release(group, list.rows.len() as u32, &crosses);
+            list.add(flow, routes, crosses);
         }
         for (group, own) in lists {
             let mut list = FlowList { rows: own.rows, ..FlowList::default() };
@@ -377,23 +383,5 @@ impl OwnList {
         });
         self.rows.push(Listed { start: flow.start, size: flow.size, pair, law: flow.law });
         self.crossing.push(crossing);
-    }
-}
-
-/// A rate, rounded to an eighth of its power of two: the leading bits of the number of bits per second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Limit(u64);
-
-impl Limit {
-    /// Number of bits that are left out.
-    const SHIFT: u32 = f64::MANTISSA_DIGITS - 1 - 3;
-
-    fn around(bps: f64) -> Self {
-        Self(bps.to_bits() >> Self::SHIFT)
-    }
-
-    /// The middle of the rates that are rounded to this one.
-    fn rate(self) -> Rate {
-        Rate::from_bps(f64::from_bits(self.0 << Self::SHIFT | 1 << (Self::SHIFT - 1)))
     }
 }

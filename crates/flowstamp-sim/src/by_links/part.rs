@@ -1,9 +1,9 @@
 //! Results of links as bytes, which jobs in other processes return.
 
 use super::combine::{Delays, OnLink};
+use super::flows::Elsewhere;
 use super::link::Links;
 use crate::results::LinkSummary;
-use flowstamp_laws::units::Time;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -53,28 +53,28 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Broken> {
     ciborium::from_reader(bytes).map_err(|error| error.to_string())
 }
 
-/// For some links and each flow that crosses them: by how much the slowest other link slows the flow down, in picoseconds.
-/// 0 stands for `None`.
+/// For some links, the flows that other links slow down, by their places among those that cross the link.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct SlowerOn(Vec<(u32, Vec<u64>)>);
+pub struct SlowerOn(Vec<(u32, Vec<(u32, Elsewhere)>)>);
 
 impl SlowerOn {
-    /// Computes the times for these links from the delays of the first pass.
+    /// The flows of these links after the first pass.
     pub fn of(links: &Links, wanted: &[u32], delays: &Delays) -> Self {
         let one = |link: &u32| {
-            let time = |flow: &u32| delays.slower_elsewhere(*flow, links.place(*link, *flow));
-            let times = links.crossing(*link).iter().map(|flow| time(flow).map_or(0, Time::as_ps));
-            (*link, times.collect())
+            let slower = |flow: &u32| delays.elsewhere(*flow, links.place(*link, *flow));
+            let flows = (0..).zip(links.crossing(*link));
+            (*link, flows.filter_map(|(at, flow)| Some((at, slower(flow)?))).collect())
         };
         let mut all: Vec<_> = wanted.iter().map(one).collect();
         all.sort_unstable_by_key(|(link, _)| *link);
         Self(all)
     }
 
-    /// Returns the time of a flow that crosses a link.
-    pub fn get(&self, links: &Links, link: u32, flow: u32) -> Option<Time> {
+    /// A flow on a link.
+    pub fn get(&self, links: &Links, link: u32, flow: u32) -> Option<Elsewhere> {
         let at = self.0.binary_search_by_key(&link, |(link, _)| *link).ok()?;
-        let place = links.crossing(link).binary_search(&flow).ok()?;
-        self.0[at].1.get(place).filter(|ps| **ps > 0).map(|ps| Time::from_ps(*ps))
+        let place = links.crossing(link).binary_search(&flow).ok()? as u32;
+        let flows = &self.0[at].1;
+        flows.binary_search_by_key(&place, |(place, _)| *place).ok().map(|found| flows[found].1)
     }
 }

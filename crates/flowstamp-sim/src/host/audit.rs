@@ -67,7 +67,7 @@ impl Flow {
         {
             return true;
         }
-        let produces = group.rate.is_some() || self.app.is_some();
+        let produces = group.supply.is_limited() || self.app.is_some();
         paced || probed || delayed || produces && (!self.application.is_idle() || now >= group.stops(record))
     }
 }

@@ -1,5 +1,6 @@
 //! The sending end: window, pacing and application decide what leaves.
 
+use super::supply::Supply;
 use super::{Hosts, Sends, balance};
 use crate::events::Class;
 use crate::fabric::Fabric;
@@ -37,6 +38,12 @@ impl Hosts {
         (packets, self.header_bytes + last as u16)
     }
 
+    /// Number of packets that a flow transfers.
+    #[cfg(feature = "full")]
+    pub(crate) fn packets_of(&self, number: u32) -> u32 {
+        self.flows[number as usize].packets
+    }
+
     /// Sends what the window, the pace and the application allow.
     pub(super) fn send(&mut self, net: &mut Fabric, number: u32) {
         let flow = &self.flows[number as usize];
@@ -61,15 +68,12 @@ impl Hosts {
         loop {
             let flow = &mut self.flows[number as usize];
             let group = &self.groups[flow.group as usize];
-            let available = match group.rate {
+            let available = match &group.supply {
                 _ if MESSAGES => flow.app.as_ref().map_or(0, |app| app.available()),
-                None => u32::MAX,
-                Some(rate) => {
-                    // The first packet is available at the start, and another one each packet time. A count beyond
-                    // `u32` saturates and is always enough.
-                    let since = now.saturating_sub(self.records[flow.record as usize].start);
-                    let further = rate.bytes_in(since) / f64::from(self.packet_bytes - self.header_bytes);
-                    ((further + 1e-9) as u32).saturating_add(1)
+                Supply::All => u32::MAX,
+                limited => {
+                    let record = &self.records[flow.record as usize];
+                    limited.available(record, flow.packets, self.packet_bytes - self.header_bytes, now)
                 }
             };
             let pacing = flow.law.pacing();
@@ -181,10 +185,11 @@ impl Hosts {
     /// Lets a flow with an application rate wait until packet `available` is produced.
     fn wait_for_application(&mut self, net: &mut Fabric, number: u32, available: u32) {
         let flow = &mut self.flows[number as usize];
-        let start = self.records[flow.record as usize].start;
-        if let Some(rate) = self.groups[flow.group as usize].rate {
-            let bytes = f64::from(available) * f64::from(self.packet_bytes - self.header_bytes);
-            let at = start + Time::from_secs_f64(bytes / rate.bytes_per_sec());
+        let supply = &self.groups[flow.group as usize].supply;
+        if supply.is_limited() {
+            let (record, payload) =
+                (&self.records[flow.record as usize], self.packet_bytes - self.header_bytes);
+            let at = supply.time_of(record, flow.packets, payload, available);
             let at = at.max(net.now + Time::from_ps(1));
             flow.application.arm(at, &mut net.events, Class::Application, number);
         }

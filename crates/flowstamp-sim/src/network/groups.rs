@@ -193,6 +193,7 @@ impl Builder<'_> {
             phase: None,
             application: made.process,
             rate: made.rate,
+            release: None,
             send_jitter: made.send_jitter,
             collective: None,
         };

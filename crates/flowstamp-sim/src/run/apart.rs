@@ -2,8 +2,9 @@
 
 use super::{Simulation, Stopped};
 use crate::Progress;
-use crate::capture::{Capture, User};
+use crate::capture::{Capture, User, Waited};
 use crate::host::{Outcome, Record};
+use crate::release::Release;
 use crate::results::{DelayCurve, FlowRow, LinkSummary, Results};
 use crate::summary;
 use flowstamp_laws::units::Time;
@@ -18,8 +19,8 @@ pub struct LinkRun {
     pub waits: DelayCurve,
     /// The flows, planned ones first, then the listed ones by group and row.
     pub flows: Vec<FlowRow>,
-    /// How long a packet of each flow waited on average; flows at the end may be missing, which sent none.
-    pub waited: Vec<Time>,
+    /// How long a packet of each flow waited on average, and when the packets left, counted from the flow's start.
+    pub waited: Vec<(Time, Release)>,
     /// Number of packet-hops.
     pub packet_hops: u64,
     /// Number of events handled.
@@ -37,13 +38,17 @@ impl Simulation {
         self.net.capture = Capture::of_waits();
         self.net.laws_mut(0).captured = true;
         for planned in 0..self.hosts.flows.len() as u32 {
-            self.net.capture.open(planned, User { record: planned, ..User::default() });
+            let packets = self.hosts.packets_of(planned);
+            self.net.capture.open(planned, User { record: planned, packets, ..User::default() });
         }
         self.advance(self.scenario.duration, tick)?;
         self.net.settle();
         let (packet_hops, events, cpu) = (self.net.packet_hops(), self.events, self.took.1);
-        let mean = |(packets, sum): (u32, Time)| sum / u64::from(packets.max(1));
-        let waited = self.net.capture.take_waits().into_iter().map(mean).collect();
+        let mut waited = self.net.capture.take_waits();
+        // Flows at the end may have sent nothing.
+        waited.resize(self.hosts.records.len(), Waited::default());
+        let flows = waited.iter().zip(&self.hosts.records);
+        let waited = flows.map(|(flow, record)| (flow.mean(), flow.left.since(record.start))).collect();
         let (summary, waits, flows) = summary::of_link(self.finished());
         Ok(LinkRun { summary, waits, flows, waited, packet_hops, events, cpu })
     }
