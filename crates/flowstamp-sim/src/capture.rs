@@ -5,6 +5,7 @@ use crate::packet::{
     CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, FIN, L4S, Packet, REDUCED, SYN, SackPool,
 };
 use crate::plan::CellPlan;
+#[cfg(feature = "full")]
 use crate::release::Release;
 use crate::results::{Captured, CapturedCell, CapturedFrame, CapturedPacket, Recorded};
 use crate::scenario::Scenario;
@@ -34,6 +35,7 @@ pub struct Waited {
     /// The time that they waited.
     sum: Time,
     /// When they left.
+    #[cfg(feature = "full")]
     pub left: Release,
 }
 

@@ -82,7 +82,6 @@ const CURVE: f64 = size_of::<DelayCurve>() as f64 + 16.0 / STEP;
 /// re-reads the list.
 const LISTED: f64 = 3.0 * GROWTH * (size_of::<Listed>() + size_of::<u32>()) as f64;
 
-/// Size of a type, bytes.
 pub fn of<T>() -> f64 {
     size_of::<T>() as f64
 }
