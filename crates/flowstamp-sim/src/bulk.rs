@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-/// Values that are written down before they are added to the bins.
+/// Number of values that are written down before they are added to the bins.
 const MOST: usize = 512;
 /// Memory of the values of a link that are written down: delays, and times at queue lengths.
 pub const BYTES: f64 = MOST as f64 * 12.0;
@@ -14,63 +14,96 @@ pub const BYTES: f64 = MOST as f64 * 12.0;
 /// A sum of values in bins.
 pub trait Bins: Clone + Default {
     /// A value as it is written down.
-    type Value: Copy;
+    type Value: Copy + std::fmt::Debug;
     /// Adds a value to its bin.
+    #[cfg_attr(not(feature = "full"), expect(dead_code, reason = "values go into bins at once"))]
     fn count(&mut self, value: Self::Value);
 }
 
-/// Values that were written down, and the bins of the values before. Empty and unused where values go into bins at once.
+/// Values that were written down, and the bins of the values before. Empty and unused where values go into bins at once,
+/// and without the feature `full`.
 #[derive(Clone, Debug)]
 pub struct Bulk<B: Bins> {
+    #[cfg(feature = "full")]
+    written: Option<Written<B>>,
+    #[cfg(not(feature = "full"))]
+    written: std::marker::PhantomData<B>,
+}
+
+#[cfg(feature = "full")]
+#[derive(Clone, Debug)]
+struct Written<B: Bins> {
     values: Vec<B::Value>,
-    bins: Option<Box<B>>,
+    bins: Box<B>,
 }
 
 impl<B: Bins> Default for Bulk<B> {
     fn default() -> Self {
-        Self { values: Vec::new(), bins: None }
+        Self { written: Default::default() }
     }
 }
 
+#[cfg(feature = "full")]
 impl<B: Bins> Bulk<B> {
     /// Values are to be written down.
     pub fn begun() -> Self {
-        Self { values: Vec::new(), bins: Some(Box::default()) }
+        Self { written: Some(Written { values: Vec::new(), bins: Box::default() }) }
     }
 
     /// As empty as at the beginning.
     pub fn restarted(&self) -> Self {
-        if self.is_used() { Self::begun() } else { Self::default() }
+        if self.written.is_some() { Self::begun() } else { Self::default() }
     }
 
-    /// Whether values are written down.
+    /// Writes down what `value` returns, or lets `add` put it into the bins if that is `None`. Returns whether values are
+    /// written down.
     #[inline]
-    pub fn is_used(&self) -> bool {
-        self.bins.is_some()
-    }
-
-    /// Writes a value down.
-    #[inline]
-    pub fn push(&mut self, value: B::Value) {
-        if self.values.len() >= MOST {
-            self.add();
+    pub fn take(&mut self, value: Option<B::Value>, add: impl FnOnce(&mut B)) -> bool {
+        let Some(Written { values, bins }) = &mut self.written else { return false };
+        match value {
+            Some(value) => {
+                if values.len() >= MOST {
+                    add_all(values, &mut **bins);
+                }
+                values.push(value);
+            }
+            None => add(bins),
         }
-        self.values.push(value);
-    }
-
-    /// Adds what was written down to the bins, and returns them.
-    #[inline(never)]
-    pub fn add(&mut self) -> &mut B {
-        let bins = self.bins.get_or_insert_default();
-        self.values.drain(..).for_each(|value| bins.count(value));
-        bins
+        true
     }
 
     /// The bins of all values, which are `direct` where none was written down.
     pub fn all<'a>(&self, direct: &'a B) -> Cow<'a, B> {
-        let Some(bins) = &self.bins else { return Cow::Borrowed(direct) };
+        let Some(Written { values, bins }) = &self.written else { return Cow::Borrowed(direct) };
         let mut all = B::clone(bins);
-        self.values.iter().for_each(|value| all.count(*value));
+        values.iter().for_each(|value| all.count(*value));
         Cow::Owned(all)
+    }
+}
+
+/// Adds what was written down to the bins.
+#[cfg(feature = "full")]
+#[inline(never)]
+fn add_all<B: Bins>(values: &mut Vec<B::Value>, bins: &mut B) {
+    values.drain(..).for_each(|value| bins.count(value));
+}
+
+#[cfg(not(feature = "full"))]
+impl<B: Bins> Bulk<B> {
+    pub fn begun() -> Self {
+        Self::default()
+    }
+
+    pub fn restarted(&self) -> Self {
+        Self::default()
+    }
+
+    #[inline]
+    pub fn take(&mut self, _: Option<B::Value>, _: impl FnOnce(&mut B)) -> bool {
+        false
+    }
+
+    pub fn all<'a>(&self, direct: &'a B) -> Cow<'a, B> {
+        Cow::Borrowed(direct)
     }
 }

@@ -114,10 +114,8 @@ impl Delays {
     /// Adds a delay for which there is no bin. In bulk there never is one.
     #[inline(never)] // so that networks with few links pay nothing
     fn add_apart(&mut self, ns: u64) {
-        match u32::try_from(ns) {
-            _ if !self.bulk.is_used() => self.bins.add(ns),
-            Ok(ns) => self.bulk.push(ns),
-            Err(_) => self.bulk.add().add(ns),
+        if !self.bulk.take(u32::try_from(ns).ok(), |bins| bins.add(ns)) {
+            self.bins.add(ns);
         }
     }
 
@@ -247,7 +245,7 @@ mod tests {
                     (direct, bulk) = (direct.restarted(), bulk.restarted());
                 }
             }
-            prop_assert!(bulk.bulk.is_used() && !direct.bulk.is_used());
+            prop_assert!(bulk.bins.bins.is_empty());
             prop_assert_eq!(direct.bins(), bulk.bins());
             prop_assert_eq!(format!("{:?}", direct.distribution()), format!("{:?}", bulk.distribution()));
             let both = Delays::together([&direct, &bulk]);

@@ -120,6 +120,8 @@ const BUCKETS: u64 = 1024;
 const WORDS: usize = (BUCKETS / 64) as usize;
 /// Number of router links from which a network is large.
 pub const MANY_LINKS: usize = 256;
+/// Without `full`, large networks take more time, and the compiler leaves out [`Many`].
+const LARGE: bool = cfg!(feature = "full");
 /// Pops between two checks of the bucket width.
 const POPS_PER_LOOK: u32 = 1 << 14;
 /// No node.
@@ -225,7 +227,7 @@ impl EventQueue {
     /// Creates an empty queue for a network with this number of router links.
     #[must_use]
     pub fn for_links(router_links: usize) -> Self {
-        if router_links < MANY_LINKS { Self::default() } else { Self::of_many() }
+        if router_links < MANY_LINKS || !LARGE { Self::default() } else { Self::of_many() }
     }
 
     /// The queue of a network with many links.
@@ -254,7 +256,10 @@ impl EventQueue {
         if let Some(apart) = &self.apart {
             return apart.len();
         }
-        self.many.as_ref().map_or(0, |many| many.len()) + self.in_wheel + self.in_turns + self.far.0.len()
+        self.many.as_ref().filter(|_| LARGE).map_or(0, |many| many.len())
+            + self.in_wheel
+            + self.in_turns
+            + self.far.0.len()
     }
 
     /// Whether no event is pending.
@@ -282,7 +287,7 @@ impl EventQueue {
         if let Some(apart) = &mut self.apart {
             return apart.push(time.as_ps(), source);
         }
-        match &mut self.many {
+        match self.many.as_mut().filter(|_| LARGE) {
             Some(many) => many.push(time.as_ps(), source.0),
             None => self.push_beyond(bucket, time, source),
         }
@@ -362,7 +367,7 @@ impl EventQueue {
             if let Some(apart) = &mut self.apart {
                 return apart.pop_until(end);
             }
-            if let Some(many) = &mut self.many {
+            if let Some(many) = self.many.as_mut().filter(|_| LARGE) {
                 return many.pop_until(end);
             }
             if !self.refill() {
@@ -409,7 +414,7 @@ impl EventQueue {
         if let Some(apart) = &self.apart {
             return apart.ahead(count);
         }
-        self.many.as_ref()?.ahead(count)
+        self.many.as_ref().filter(|_| LARGE)?.ahead(count)
     }
 
     /// Takes the earliest event.
@@ -515,7 +520,7 @@ impl EventQueue {
     }
 
     fn take_all(&mut self) -> Vec<Key> {
-        if let Some(many) = &mut self.many {
+        if let Some(many) = self.many.as_mut().filter(|_| LARGE) {
             return many.take_all();
         }
         let mut keys: Vec<Key> = std::mem::take(&mut self.far.0);

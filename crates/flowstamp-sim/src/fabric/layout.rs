@@ -108,7 +108,7 @@ impl Fabric {
     /// Schedules the first events of laws' timers and of capacities that change, and begins the statistics.
     fn begin(&mut self, plans: &[LinkPlan]) {
         for ((number, port), plan) in self.ports.iter_mut().enumerate().zip(plans) {
-            if self.prefetches {
+            if self.prefetches && FULL {
                 port.laws_mut().stats = LinkStats::in_bulk();
             }
             for (class, law) in port.queue_laws().iter().enumerate() {

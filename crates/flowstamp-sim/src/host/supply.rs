@@ -6,6 +6,9 @@ use crate::release::Release;
 use flowstamp_laws::units::{Rate, Time};
 use std::sync::Arc;
 
+/// Without `full` no scenario has curves, and the compiler leaves out what follows from them.
+const FULL: bool = cfg!(feature = "full");
+
 /// The data that the applications of a group's flows produce, if not messages.
 #[derive(Clone, Debug)]
 pub enum Supply {
@@ -40,8 +43,8 @@ impl Supply {
     pub fn available(&self, record: &Record, packets: u32, payload: u16, now: Time) -> u32 {
         let since = now.saturating_sub(record.start);
         match self {
-            Self::All => u32::MAX,
-            Self::Curves(curves) => curves[record.index as usize].available(packets, since),
+            Self::Curves(curves) if FULL => curves[record.index as usize].available(packets, since),
+            Self::All | Self::Curves(_) => u32::MAX,
             Self::Rate(rate) => {
                 // The first packet is available at the start, and another one each packet time. A count beyond `u32`
                 // saturates and is always enough.
@@ -54,8 +57,10 @@ impl Supply {
     /// When a packet of this payload is available.
     pub fn time_of(&self, record: &Record, packets: u32, payload: u16, packet: u32) -> Time {
         match self {
-            Self::All => record.start,
-            Self::Curves(curves) => record.start + curves[record.index as usize].time_of(packets, packet),
+            Self::Curves(curves) if FULL => {
+                record.start + curves[record.index as usize].time_of(packets, packet)
+            }
+            Self::All | Self::Curves(_) => record.start,
             Self::Rate(rate) => {
                 let bytes = f64::from(packet) * f64::from(payload);
                 record.start + Time::from_secs_f64(bytes / rate.bytes_per_sec())

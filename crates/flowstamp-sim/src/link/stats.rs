@@ -145,14 +145,10 @@ impl QueueTimes {
     /// Adds a time for which there is no bin. In bulk there never is one.
     #[inline(never)] // so that networks with few links pay nothing
     fn add_apart(&mut self, bytes: u64, span: u64) {
-        if !self.bulk.is_used() {
-            return self.bins.add(bytes, span);
-        }
-        match (u32::try_from(bytes), u32::try_from(span)) {
-            // Many packets come at the same instant.
-            (_, Ok(0)) => {}
-            (Ok(bytes), Ok(span)) => self.bulk.push((bytes, span)),
-            _ => self.bulk.add().add(bytes, span),
+        // Many packets come at the same instant.
+        let value = u32::try_from(bytes).ok().zip(u32::try_from(span).ok());
+        if span > 0 && !self.bulk.take(value, |bins| bins.add(bytes, span)) {
+            self.bins.add(bytes, span);
         }
     }
 
@@ -202,7 +198,7 @@ mod tests {
                     bulk.restart(now, *bytes);
                 }
             }
-            prop_assert!(bulk.queue_times.bulk.is_used() && bulk.queue_times.bins.0.is_empty());
+            prop_assert!(bulk.queue_times.bins.0.is_empty());
             prop_assert_eq!(direct.queue_times.integral(), bulk.queue_times.integral());
             for share in [0.0, 0.1, 0.5, 0.9, 0.99, 1.0] {
                 prop_assert_eq!(direct.queue_times.quantile(share), bulk.queue_times.quantile(share));

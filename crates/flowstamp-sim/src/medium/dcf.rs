@@ -19,7 +19,7 @@
 //! the data and the end of the ack. A collision takes one, and so does a frame lost by an error. A step looks once at
 //! each station that has a frame or a backoff.
 //!
-//! Stations may send several frames in one turn ([`ampdu`]).
+//! Stations may send several frames in one turn (`ampdu.rs`).
 //!
 //! Range: slots of a nanosecond or more; any number of stations, each with one frame or one A-MPDU at a time.
 //!
