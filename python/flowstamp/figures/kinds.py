@@ -36,11 +36,21 @@ UNITS = {
     "megabytes": "MB",
 }
 """Units of measures and functions, by the name or by its end after an underscore."""
+COMPUTED = {
+    "mean(rcp.afct) * 10": "s",
+    '(switched(moves, "flow.0") - 150) / 0.1': "RTTs",
+    "group(vcp, 'forward', 24, 120) / 30": "Mb/s",
+    "group(vcp, 'cross.4', 24, 120) / 5": "Mb/s",
+    "group(xcp, 'forward', 24, 120) / 30": "Mb/s",
+    "group(xcp, 'cross.4', 24, 120) / 5": "Mb/s",
+    'isolated(police, "liar")': "of 1 flow",
+}
+"""Units of expressions that compute with a number that has a unit of its own."""
 NOTES = (
     "- *Least*, *largest*, *mean* and *total* are over the points, links, flows or samples of the figure.\n"
     "- A *ratio* is one curve over another, and a *difference* is one curve less another.\n"
-    "- A *distance* is a difference without its sign, from another curve or from the number in the claim. A *relative "
-    "distance* is divided by that number.\n"
+    "- A *distance* is a difference without its sign, from another curve, from the number in the claim, or from "
+    "the number after *from*. A *relative distance* is divided by the number in the claim.\n"
     "- A *share of points* is the part of the points at which a condition holds.\n"
     "- A *logarithm* is decimal, an *exponent* is that of a power law, and a *relative deviation* is a standard "
     "deviation over the mean.\n"
@@ -56,7 +66,20 @@ def kind(expr: str) -> str:
 
 def unit(expr: str) -> str:
     """Returns the unit of a claim's value; empty if it has none, or if the expression computes with it."""
-    return _unit(ast.parse(" ".join(expr.split()), mode="eval").body)
+    expr = " ".join(expr.split())
+    return COMPUTED.get(expr) or _unit(ast.parse(expr, mode="eval").body)
+
+
+def origin(expr: str) -> str:
+    """Returns the number that a claim's distance is measured from, as `from 0.55`; empty without such a number."""
+    node = ast.parse(" ".join(expr.split()), mode="eval").body
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[inner]) if name in REDUCED:
+            node = inner
+    match node:
+        case ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(op=ast.Sub(), right=ast.Constant() as number) as inner]):
+            return f"from {ast.unparse(number)}" if _distance(inner) == "distance" else ""
+    return ""
 
 
 def _unit(node: ast.expr) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flowstamp.figures.catalogue import available, read
 from flowstamp.figures.command import shown_number, shown_values
-from flowstamp.figures.kinds import kind, unit
+from flowstamp.figures.kinds import kind, origin, unit
 from flowstamp.figures.memory import Memory
 from flowstamp.figures.scores import PAPERS, Score, paper_of, scores
 from flowstamp.figures.spec import Claim, FigureSpec, Of
@@ -47,7 +47,7 @@ TERMS = (
     "*Ack compression* is the bunching of acks that wait behind data in a queue, so that senders answer with bursts.",
     "*The same flows* in ns-2 have the same starts and sizes as ours.",
 )
-"""The terms that every page uses."""
+"""Terms of every paper. A page has those whose words it uses."""
 WORDS = {
     "XCP": (
         "*Fast hosts* have links of ten times the bottleneck's capacity. Those of the main set-up have the "
@@ -66,8 +66,11 @@ WORDS = {
     "VCP": (
         "*The equations alone* and the curve `paper` are equations 6 and 8 without the two limiters, whose numbers are "
         "missing from the text. The other curves of VCP have the constants of *the authors' code* in ns-2.",
+        "*t_rho* is the interval over which a router measures its load, 200 ms in the paper.",
     ),
     "XCP-b": (
+        "*802.11b* is Wi-Fi with data rates up to 11 Mb/s. At *scale* 20 they are 20 times as high.",
+        "*blind* in a claim's name is XCP-b, whose router does not know the rate of its cell.",
         "A *cell* is a network of Wi-Fi stations around one access point.",
         "*Up* is from the stations, *down* is to them.",
     ),
@@ -123,8 +126,22 @@ def ours(verdict: Verdict) -> str:
     number, bracket, band = shown_values(verdict).partition(" (")
     if verdict.measured is None:
         return number
-    words = (kind(verdict.claim.expr), number, unit(verdict.claim.expr))
+    number = apart(verdict, number)
+    words = (kind(verdict.claim.expr), number, unit(verdict.claim.expr), origin(verdict.claim.expr))
     return " ".join(filter(None, words)) + bracket + band
+
+
+def apart(verdict: Verdict, number: str) -> str:
+    """Formats a mean that misses a bound by less than its digits show with as many digits as tell them apart."""
+    bound = re.search(r"-?[\d.]+(?:e-?\d+)?", verdict.claim.bound.expected)
+    if bound is None or verdict.measured is None or verdict.status in HOLDING:
+        return number
+    edges = (float(bound[0]) - verdict.claim.bound.slack, float(bound[0]) + verdict.claim.bound.slack)
+    for digits in range(5, 10):
+        if all(f"{verdict.measured:.{digits - 1}g}" != f"{edge:.{digits - 1}g}" for edge in edges):
+            break
+        number = f"{verdict.measured:.{digits}g}"
+    return number
 
 
 def link(figure: FigureSpec) -> str:
@@ -207,13 +224,13 @@ class Page:
     def texts(self) -> dict[str, str]:
         """Returns the pages of the paper as Markdown, by file name."""
         name = self.score.law.lower()
-        found = {f"{name}.md": joined(self._summary("", ""))}
+        found = {f"{name}.md": self._whole(self._summary("", ""))}
         if found[f"{name}.md"].count("\n") > MOST_LINES:
             caused, others = f"{name}-differences.md", f"{name}-other-differences.md"
-            found[f"{name}.md"] = joined(self._summary(caused, others))
-            found[caused] = joined(self._beside("what differs, by cause", self._caused("##")))
-            found[others] = joined(self._beside("what else differs", self._explained("##")))
-        return found | {f"{name}-claims.md": joined(self._beside("all claims", self._claims()))}
+            found[f"{name}.md"] = self._whole(self._summary(caused, others))
+            found[caused] = self._whole(self._beside("what differs, by cause", self._caused("##")))
+            found[others] = self._whole(self._beside("what else differs", self._explained("##")))
+        return found | {f"{name}-claims.md": self._whole(self._beside("all claims", self._claims()))}
 
     def _summary(self, caused: str, others: str) -> Iterator[str]:
         law = self.score.law
@@ -240,7 +257,6 @@ class Page:
             yield f"**{spec.id}: {plain(spec.title)}.** {self._where(spec)}"
             # The site puts the figure's picture in the place of this link.
             yield f"[Picture of {spec.id}](../gallery/{spec.id}.md)"
-        yield from self._terms()
 
     def _beside(self, what: str, parts: Iterable[str]) -> Iterator[str]:
         """Returns a page that [the summary](self._summary) links to."""
@@ -251,7 +267,6 @@ class Page:
             f"differences and the headlines. {OURS}"
         )
         yield from parts
-        yield from self._terms()
 
     def _overview(self) -> Iterator[str]:
         """Yields what the results mean, for researchers and for operators, with numbers of claims in place of names."""
@@ -260,9 +275,14 @@ class Page:
             told = re.sub(r"\{([^}]+)\}", lambda found: shown_number(measured[found[1]].measured), text)
             yield f"**{head}.** {plain(told)}"
 
-    def _terms(self) -> Iterator[str]:
+    def _whole(self, parts: Iterable[str]) -> str:
+        """Joins a page's parts and adds the terms that they use."""
+        written = list(parts)
+        return joined([*written, *self._terms("\n".join(written).replace("\\", ""))])
+
+    def _terms(self, text: str) -> Iterator[str]:
         yield "## Terms"
-        yield "\n".join(f"- {term}" for term in (*TERMS, *WORDS.get(self.score.law, ())))
+        yield "\n".join(f"- {term}" for term in (*TERMS, *WORDS.get(self.score.law, ())) if used(term, text))
         yield "The [glossary](../glossary.md) has more."
 
     def _claims(self) -> Iterator[str]:
@@ -289,6 +309,7 @@ class Page:
             figures = dict.fromkeys(spec.id for spec, _ in several)
             rows.append(line([f"[{title}]({where})", str(len(several)), ", ".join(figures)]))
         yield "\n".join(["| cause | claims | figures |\n|---|---|---|", *rows])
+        yield "Several claims can be one result, so these counts can exceed the number of results that differ."
 
     def _headlines(self) -> Iterator[str]:
         yield OURS
@@ -311,8 +332,8 @@ class Page:
 
     def _caused(self, head: str) -> Iterator[str]:
         yield (
-            "Each cause has a command that shows it. A figure's page explains its claims one by one, each with its own "
-            "command."
+            "Each cause has a command that repeats runs behind it. Other numbers, such as those of ns-2, come from the "
+            "commands on the figure's page, which explains its claims one by one."
         )
         for cause, several in self.caused:
             yield f"{head} {cause.title}"
@@ -330,6 +351,14 @@ class Page:
                 told = f"{claim}: {ours(one)}, expected {expected(one.claim)}"
                 shared.setdefault(plain(one.claim.explanation or "No explanation yet."), []).append(told)
             yield "\n\n".join(f"- {'; '.join(told)}.<br>{with_command(why)}" for why, told in shared.items())
+
+
+def used(term: str, text: str) -> bool:
+    """Whether a page has one of the words that a term explains, which are in italics. Others are on all pages."""
+    words = re.findall(r"\*([^*]+)\*", term)
+    if not words:
+        return True
+    return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, 0 if len(word) < 3 else re.I) for word in words)
 
 
 def differs(verdict: Verdict) -> bool:
