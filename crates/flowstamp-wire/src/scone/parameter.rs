@@ -43,7 +43,7 @@ pub enum Error {
 ///
 /// # Errors
 ///
-/// [`Error`] if the list is malformed, or the parameter in it.
+/// [`enum@Error`] if the list is malformed, or the parameter in it.
 pub fn is_supported(parameters: &[u8]) -> Result<bool, Error> {
     let (mut rest, mut found) = (parameters, false);
     while !rest.is_empty() {
