@@ -66,8 +66,9 @@ fn translate(
     let Params { eta, delta, d_t, rate_window, rtt, token_limit, variant, capacity, wifi_window } =
         parameters;
     lacks(&LAW, "variant", variant, &Params::default().variant)?;
-    lacks(&LAW, "capacity", capacity, &Params::default().capacity)?;
+    // Another window is accepted with another capacity only, so it comes first.
     lacks(&LAW, "wifi_window", wifi_window, &Params::default().wifi_window)?;
+    lacks(&LAW, "capacity", capacity, &Params::default().capacity)?;
     // Times that are not set follow from `rtt`, and are then within their ranges.
     between(&LAW, "rtt", rtt.unwrap_or(RTT), [link.min_interval * WINDOWS, LONGEST_RTT])?;
     let within = |key, set: &Option<Time>, least, value| match set {
