@@ -2,6 +2,7 @@
 
 use super::Fabric;
 use crate::events::{Class, Source};
+use crate::link::{Port, Tap};
 use crate::prefetch::{prefetch, prefetch_part};
 use flowstamp_laws::units::Time;
 
@@ -38,13 +39,21 @@ impl Fabric {
         }
     }
 
-    /// Calls `with` with each arrival at the end of a link by `until`, in order. Prefetches what the first needs there.
+    /// Calls `with` with each arrival at the end of a link by `until`, in order. All events up to `known` have been handled.
+    /// Prefetches what the first packet needs there.
     #[inline]
-    pub fn arrivals(&self, number: u32, until: Time, with: impl FnMut(Time)) {
-        if let Some(port) = self.ports.get(number as usize) {
-            prefetch_part(port, 0..64);
+    pub fn arrivals(&mut self, number: u32, known: Time, until: Time, with: impl FnMut(Time)) {
+        let at = number as usize;
+        match self.ports.get_mut(at) {
+            // Other links have the packets in flight from their arrival in the queue on.
+            Some(port @ Port::Ranked(_)) => {
+                let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
+                port.advance(&mut self.links[at], known, &mut tap);
+            }
+            Some(port) => prefetch_part(port, 0..64),
+            None => {}
         }
-        self.links[number as usize].arrivals(until, with);
+        self.links[at].arrivals(until, with);
     }
 
     /// Schedules the arrival of the next packet on a link, if there is one.

@@ -178,7 +178,7 @@ impl Rounds {
             None => {}
         }
         // Nothing happens up to this time.
-        let first = if self.idle { self.first(&simulation.net) } else { self.from };
+        let first = if self.idle { self.first(&mut simulation.net) } else { self.from };
         let quiet = first.max(self.from).saturating_sub(INSTANT).min(last);
         let until = quiet.saturating_add(self.length).min(last);
         let events = simulation.events;
@@ -197,10 +197,13 @@ impl Rounds {
     }
 
     /// No part has an event before the returned time.
-    pub fn first(&self, net: &Fabric) -> Time {
+    pub fn first(&self, net: &mut Fabric) -> Time {
         let timers = self.mine.clone().filter_map(|part| net.events.earliest(part));
-        let arrivals = self.known.iter().flatten().filter_map(|link| net.next_arrival(*link));
-        timers.chain(arrivals).min().unwrap_or(Time::MAX)
+        let mut first = timers.min().unwrap_or(Time::MAX);
+        for link in self.known.iter().flatten() {
+            net.arrivals(*link, self.from.saturating_sub(INSTANT), first, |time| first = first.min(time));
+        }
+        first
     }
 
     /// Handles the events of a part after `quiet` and up to `until`.
@@ -208,7 +211,7 @@ impl Rounds {
         self.arrivals.clear();
         let Self { known, arrivals, .. } = self;
         for link in &known[part] {
-            simulation.net.arrivals(*link, until, |time| {
+            simulation.net.arrivals(*link, quiet, until, |time| {
                 arrivals.push((time - quiet).as_ps() << NUMBER_BITS | u64::from(*link));
             });
         }
