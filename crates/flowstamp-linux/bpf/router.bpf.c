@@ -18,6 +18,7 @@
  *    `pfifo_fast` have a band for this priority.
  * 6. Each datagram of a segmentation-offload frame may have a stamp packet of QUIC / the first one's is stamped / a sender that
  *    paces sends datagrams one by one. RCP's echo is the newest rate, and the others' requests to XCP grant nothing.
+ * 7. Stamp packets of QUIC are part of XCP / on a shared link (--share) they are other traffic / the verifier's limit.
  *
  * On a shared link, other traffic is counted and put into its class; the law does not see it.
  *
@@ -216,8 +217,9 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	__u16 rtt, in_flight;
 	__be32 was, stamp;
 	__s32 carried, feedback;
+	/* On a shared link, the search for both would be more than the verifier follows. */
 	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_XCP, FS_PROTO_TCP, &found) ||
-		       fs_find_quic(skb, FS_EXID_XCP, &found);
+		       (!config.share && fs_find_quic(skb, FS_EXID_XCP, &found));
 	struct Qdisc *queue;
 	__u32 waiting;
 
