@@ -90,8 +90,8 @@ THREADS = """\
 ### On several threads
 
 `flowstamp run --threads N` divides one network into N parts, one for each thread. The results are the same bytes as
-with one thread. Two threads can be more than twice as fast as one, because each core has only its own part's links
-and flows in its cache.
+with one thread. Each thread runs its part of the network as one thread runs the whole: part by part
+([How the engine is fast](explanation/engine.md)).
 
 {times}
 
