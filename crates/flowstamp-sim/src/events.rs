@@ -120,8 +120,8 @@ const BUCKETS: u64 = 1024;
 const WORDS: usize = (BUCKETS / 64) as usize;
 /// Number of router links from which a network is large.
 pub const MANY_LINKS: usize = 256;
-/// Without `full`, large networks take more time, and the compiler leaves out [`Many`].
-const LARGE: bool = cfg!(feature = "full");
+/// In the browser lab's build, large networks take more time, and the compiler leaves out [`Many`].
+const LARGE: bool = cfg!(any(feature = "full", feature = "parallel"));
 /// Pops between two checks of the bucket width.
 const POPS_PER_LOOK: u32 = 1 << 14;
 /// No node.

@@ -18,7 +18,7 @@ use flowstamp_laws::units::Time;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-/// Fewest events of a part in its turn. With half of them, rounds are as fast as a run as a whole.
+/// Fewest events of a part in its turn, on average. With few, turns cost more than they save.
 const FEWEST: u64 = 16;
 /// Rounds between two checks whether there are as many.
 const ROUNDS_PER_LOOK: u64 = 64;
@@ -70,17 +70,17 @@ pub(super) struct Rounds {
 }
 
 impl Simulation {
-    /// Lays out the network of `loaded` so that it runs in rounds of `count` parts, however small it is.
+    /// Lays out the network of `loaded` so that it runs in rounds of `count` parts, however small it is, as long as each part
+    /// has `fewest` events in its turn on average.
     ///
     /// # Errors
     /// As [`super::Divided::new`].
     #[doc(hidden)]
-    pub fn in_rounds(loaded: &Loaded, seed: Option<u64>, count: usize) -> Result<Self, ScenarioError> {
-        let loaded = loaded.with_seed(seed.unwrap_or(loaded.scenario.seed));
-        let network = Network::new(&loaded, loaded.scenario.seed)?;
+    pub fn in_rounds(loaded: &Loaded, count: usize, fewest: u64) -> Result<Self, ScenarioError> {
+        let network = Network::new(loaded, loaded.scenario.seed)?;
         let parts = Parts::new(&network, &loaded.scenario, count)?;
-        let mut simulation = Self::of_network(Arc::new(loaded), network);
-        simulation.in_turn = Some(Box::new(InTurn { parts, fewest: 0 }));
+        let mut simulation = Self::of_network(Arc::new(loaded.clone()), network);
+        simulation.in_turn = Some(Box::new(InTurn { parts, fewest }));
         Ok(simulation)
     }
 
@@ -96,8 +96,8 @@ impl Simulation {
         };
         let clock = Clock::start();
         let InTurn { parts, fewest } = *in_turn;
-        let known = parts.known.clone();
-        let mut rounds = Rounds::new(parts.clone(), 0..parts.count, &mut self.net);
+        let count = parts.count;
+        let mut rounds = Rounds::new(parts, 0..count, &mut self.net);
         let duration = self.scenario.duration;
         let (mut told, mut stopped) = (0, Ok(()));
         while rounds.from <= duration && rounds.have(fewest, self.events) {
@@ -116,7 +116,7 @@ impl Simulation {
             }
         }
         self.net.events.unite();
-        known.into_iter().for_each(|link| self.net.await_next(link));
+        rounds.known.iter().flatten().for_each(|link| self.net.await_next(*link));
         let (wall, cpu) = clock.elapsed();
         self.took = (self.took.0 + wall, self.took.1 + cpu);
         stopped

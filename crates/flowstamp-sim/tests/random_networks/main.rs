@@ -182,7 +182,9 @@ fn same_on_all_threads(seeds: &[u64], results: &[Result<Outcome, Failure>], tall
         let again = again.unwrap_or_else(|_| panic!("seed {seed} fails in parts")).expect("nobody stops it");
         assert_eq!(ran.digest, again.digest(), "seed {seed} gives other bits in parts");
         let count = 2 + (*seed as usize / 8) % 5;
-        if let Ok(rounds) = Simulation::in_rounds(&ran.loaded, None, count) {
+        // In half of them, rounds end because no part ever has so many events.
+        let fewest = if *seed % 8 == 0 { 0 } else { 1 << 40 };
+        if let Ok(rounds) = Simulation::in_rounds(&ran.loaded, count, fewest) {
             let run = || rounds.run(&mut |_| ControlFlow::Continue(()));
             let again = std::panic::catch_unwind(AssertUnwindSafe(run));
             let again =
