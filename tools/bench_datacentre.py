@@ -89,8 +89,8 @@ groups = false
 THREADS = """\
 ### On several threads
 
-`flowstamp run --threads N` divides one network into N parts, one for each thread. The results are the same bytes as
-with one thread. Each thread runs its part of the network as one thread runs the whole: part by part
+`flowstamp run --threads N` divides one network among N threads. The results are the same bytes as with one thread.
+Each thread has several parts of the network, and runs them in turn as one thread does
 ([How the engine is fast](explanation/engine.md)).
 
 {times}
