@@ -19,9 +19,10 @@
 //! ```
 //!
 //! Each link runs twice. In the first pass, flows send as fast as this link alone allows. Too many large flows then meet at
-//! full rate: DCTCP's queues are several times too long, and RCP's rate falls to its minimum eight times as often as in
-//! the whole network. In the second pass, a flow's data become available to its sender when they left the link that slows the
-//! flow down most, apart from this one ([`crate::release`]). Its time `t` then contains that other link's. With `late` for
+//! full rate, and RCP's rate collapses more often than in the whole network (docs/notes/engine-experiments.md has the
+//! numbers). In the second pass, a flow's data become available to its sender when they left the link that slows the
+//! flow down most, apart from this one ([`crate::release`]). The flow's time `t` on this link then includes
+//! the time of the other link. With `late` for
 //! the flow's time above the ideal, and `after` for how long after its release the last packet left this link:
 //!
 //! ```text

@@ -34,7 +34,7 @@
 use crate::router::Batch;
 use crate::units::Time;
 
-/// The paper's window.
+/// The paper's window, as others report it.
 pub const WINDOW: Time = Time::from_millis(40);
 
 /// Steps of the window (deviation 6).
