@@ -157,18 +157,27 @@ fn check_rcp(params: &mut rcp::sender::Params) -> Result<(), String> {
 
 /// Refuses what XCP's stamp packets have no room for.
 fn check_xcp(params: &xcp::sender::Params) -> Result<(), String> {
-    let xcp::sender::Params { price, priority, desired_rate, negotiate, stamped_window, .. } = params;
+    // Destructured, so that each new parameter must be honoured or refused below.
+    let xcp::sender::Params {
+        price,
+        priority,
+        desired_rate,
+        negotiate,
+        stamped_window,
+        error_losses: _,
+        pacing: _,
+    } = params;
     let default = xcp::sender::Params::default();
     let why = if *price != default.price {
-        format!("price is {price}; a stamp packet states whole packets in flight")
+        format!("price is {price}; a stamp packet has no room for one")
     } else if *priority != default.priority {
         format!("priority is {priority}; a stamp packet has no room for one")
     } else if let Some(rate) = desired_rate {
         format!("desired_rate is {rate}; flows over QUIC ask for as much as there is")
     } else if *negotiate {
-        "negotiate is true; flows over QUIC become a TCP without it if no router answers".to_owned()
+        "negotiate is true; flows over QUIC always become a TCP if no router answers".to_owned()
     } else if *stamped_window != default.stamped_window {
-        "stamped_window is \"exact\"; a stamp packet states whole packets in flight".to_owned()
+        "stamped_window is \"exact\"; a stamp packet holds only whole packets".to_owned()
     } else {
         return Ok(());
     };

@@ -137,7 +137,7 @@ fn flows_are_those_of_the_whole_run() {
 /// link alone, both would share it evenly, and the other flow would take almost twice as long.
 #[test]
 fn a_flow_meets_others_as_other_links_let_them_through() {
-    for (law, router) in [("rcp", "rcp"), ("xcp", "xcp")] {
+    for (law, router, least) in [("rcp", "rcp", 0.9), ("xcp", "xcp", 0.8)] {
         let link = |from: &str, to: &str, rate: &str| {
             format!(
                 "[[graph.links]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}\"\ndelay = \"5ms\"\n\
@@ -165,7 +165,7 @@ fn a_flow_meets_others_as_other_links_let_them_through() {
             // 2005), and a link alone does not show that. Above: the bound of issue 43. With an even share, the flow near
             // by would have 0.5 of the link in place of 0.8 to 0.9, and the ratio would be 1.6 to 1.8.
             assert!(
-                (0.8..1.15).contains(&ratio),
+                (least..1.15).contains(&ratio),
                 "{law}, {}: {part_s} s by links, {all_s} s in all",
                 all.flow
             );

@@ -285,6 +285,13 @@ impl Lab {
             return Err("router.police reads TCP's option, not QUIC's stamp packets; leave it out".to_owned());
         }
         if self.router.share.is_some()
+            && matches!(self.router.law, RouterSpec::Xcp(_))
+            && self.flows.iter().any(|flows| !flows.app.is_tcp() && self.law_of(flows).name() == "xcp")
+        {
+            let why = "router.share makes XCP over QUIC other traffic, which no router stamps";
+            return Err(format!("{why}; leave share out, or use law = \"rcp\""));
+        }
+        if self.router.share.is_some()
             && (self.router.place != Where::Bpf || matches!(self.router.law, RouterSpec::None(_)))
         {
             return Err("router.share divides a kernel's link; set where = \"bpf\", and a law".to_owned());
@@ -631,6 +638,11 @@ mod tests {
                 "where = \"path\"\n        [host]\n        law = \"rcp\"\n        [[flows]]\n        name = \"a\"",
                 "where = \"bpf\"\npolice = {}\n        [host]\n        law = \"rcp\"\n        [[flows]]\n        name = \"a\"\napp = \"h3\"",
                 "not QUIC's stamp packets",
+            ),
+            (
+                "law = \"rcp\"\n        eta = 0.9\n        where = \"path\"\n        [host]\n        law = \"rcp\"\n        [[flows]]\n        name = \"a\"",
+                "law = \"xcp\"\n        where = \"bpf\"\nshare = \"htb\"\n        [host]\n        law = \"xcp\"\n        [[flows]]\n        name = \"a\"\napp = \"h3\"",
+                "leave share out, or use law = \"rcp\"",
             ),
             ("where = \"path\"", "police = {}", "set where = \"bpf\""),
             (
