@@ -80,8 +80,8 @@ pub struct Params {
     pub choice: Choice,
     /// Whether the client follows or ignores the network's advice.
     pub advice: Advice,
-    /// For `choice = "buffer"`: the client takes the lowest bitrate if it has no more media than this. The second bitrate must
-    /// be within reach of a buffer of `max_buffer` less a segment.
+    /// For `choice = "buffer"`: the client takes the lowest bitrate if it has no more media than this. It must be small
+    /// enough that the client can reach the second bitrate with `max_buffer` minus one segment in its buffer.
     pub reservoir: Time,
     /// For `choice = "buffer"`: the client takes the highest bitrate if it has this much media above the reservoir.
     pub cushion: Time,

@@ -20,16 +20,19 @@
 //!
 //! Each link runs twice. In the first pass, flows send as fast as this link alone allows. Too many large flows then meet at
 //! full rate, and RCP's rate collapses more often than in the whole network (docs/notes/engine-experiments.md has the
-//! numbers). In the second pass, a flow's data become available to its sender when they left the link that slows the
-//! flow down most, apart from this one ([`crate::release`]). The flow's time `t` on this link then includes
-//! the time of the other link. With `late` for
-//! the flow's time above the ideal, and `after` for how long after its release the last packet left this link:
+//! numbers). In the second pass, a flow's sender gets its data at the pace of the flow's slowest other link: the departure
+//! times of the first pass, minus the travel time from the host ([`crate::release`]). These times are the feed. A flow has
+//! no feed if no other link slows it down. With a feed, the flow's time `t` on this link includes the time of the other
+//! link. `late` is the flow's time above the ideal. `after` is the departure of the last packet from this link, minus the
+//! travel time from the host, minus the packet's feed time. `t1` is the time above the ideal in the first pass:
 //!
 //! ```text
-//!   least = max(min(late, after) - q, 0)    certainly due to this link
-//!   most  = late - q                        all of it, if both links held the flow up in turn
-//!   t - ideal = least                       if another link was slower in the first pass
-//!               t1 held to [least, most]    else, with the first pass's time t1
+//!   least = max(min(late, after) - q, 0)      delay that this link certainly adds to the feed
+//!   most  = late - q                          the sender's whole time above the ideal
+//!
+//!   t - ideal = least                         if another link was slower in the first pass
+//!               t1 clamped to [least, most]   if no other link was slower
+//!               most                          if the flow has no feed
 //! ```
 //!
 //! Deviations from the paper:

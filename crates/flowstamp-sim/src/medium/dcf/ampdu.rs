@@ -18,7 +18,9 @@
 //! 3. The RTS threshold counts the whole transmission / it counts the longest MPDU / Linux's mac80211 does so.
 //!    Otherwise the default threshold would announce all A-MPDUs.
 //! 4. In 802.11n the last MPDU has no padding / each has / 802.11ac pads each, and it is at most 3 bytes.
-//! 5. Any PHY may send A-MPDUs / those of 802.11n and later can / their rates can be named in `rates`.
+//! 5. We let any PHY send A-MPDUs. In the standard, only PHYs of 802.11n and later can. Their rates can be named in `rates`.
+//! 6. In the standard, no transmission lasts longer than its limit. Here limits are checked when frames are gathered. If
+//!    the station's rate falls before its turn, the turn can last longer than `ampdu_time`.
 
 use super::air::{Air, Exchange};
 use super::{Cell, Frame, Happened, Params};
