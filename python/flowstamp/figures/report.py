@@ -271,8 +271,13 @@ class Page:
     def _overview(self) -> Iterator[str]:
         """Yields what the results mean, for researchers and for operators, with numbers of claims in place of names."""
         measured = {f"{spec.id}:{one.claim.id}": one for spec, one in self.verdicts}
+
+        def number(found: re.Match[str]) -> str:
+            value = measured[found[1]].measured
+            return f"{shown_number(100 * value)}%" if found[2] else shown_number(value)
+
         for head, text in overviews()[self.score.law].items():
-            told = re.sub(r"\{([^}]+)\}", lambda found: shown_number(measured[found[1]].measured), text)
+            told = re.sub(r"\{([^}%]+)(%?)\}", number, text)
             yield f"**{head}.** {plain(told)}"
 
     def _whole(self, parts: Iterable[str]) -> str:
