@@ -492,10 +492,7 @@ mod tests {
             refused(&|p| (p.ampdu_frames, p.rules) = (2, Rules::Ns2)),
             "ampdu_frames is 2, but ns-2's rules have no A-MPDU; leave it out, or set rules = \"standard\""
         );
-        assert_eq!(
-            refused(&|p| p.ampdu_bytes = Bytes::ZERO),
-            "ampdu_bytes is 0B; it must be 1B to 1.048575MB"
-        );
+        assert_eq!(refused(&|p| p.ampdu_bytes = Bytes::ZERO), "ampdu_bytes is 0B; it must be 1B to 1048575B");
         assert_eq!(refused(&|p| p.ampdu_time = Time::ZERO), "ampdu_time is 0s; it must be 1ns to 1s");
     }
 
