@@ -1,5 +1,5 @@
-//! QUIC-shaped bytes as a router meets them: lowering changes the signal and the checksum of a SCONE datagram and nothing else, once. A
-//! peer's transport parameters may be any bytes too.
+//! Gives any bytes to the code that reads SCONE. A router that lowers a datagram changes only the signal and the checksum, and only
+//! once. A peer's transport parameters are read without a panic.
 
 #![no_main]
 

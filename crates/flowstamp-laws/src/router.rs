@@ -112,8 +112,8 @@ pub struct Batch {
     pub frames: u32,
     /// Frames that the ack reports as received.
     pub acked: u32,
-    /// Maximum number of such frames in a turn, or `frames` if that is more, or if packets waited although the turn had
-    /// fewer.
+    /// Maximum number of frames in a turn. It is `frames` if `frames` is larger, or if packets waited although the turn was
+    /// not full.
     pub most: u32,
     /// Mean size of a frame's packet, bytes.
     pub packet_bytes: f64,
@@ -121,7 +121,8 @@ pub struct Batch {
     pub frame_bytes: f64,
     /// The rate at which the frames were sent.
     pub rate: Rate,
-    /// Time from the ack before, or if nothing waited then, from the arrival of the first packet, until the ack.
+    /// Time from the previous ack to this one. If nothing waited at the previous ack, it starts at the arrival of the first
+    /// packet.
     pub elapsed: Time,
 }
 
@@ -137,11 +138,11 @@ impl Batch {
 /// A law's use of [batches](Batch).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batches {
-    /// It does not hear of them.
+    /// The law ignores batches.
     Ignored,
-    /// It does not hear of them. With this parameter it would, and would need no capacity.
+    /// The law ignores batches. With this parameter it would use them, and would need no capacity.
     Suffice(&'static str),
-    /// It needs them, so it works only on an interface of a radio cell.
+    /// The law needs batches, so it works only on an interface of a radio cell.
     Needed,
 }
 

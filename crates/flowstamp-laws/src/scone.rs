@@ -18,7 +18,7 @@ pub const MORE_GAP_S: u64 = 10;
 /// Mean of a rate over the last [`PERIOD_S`] seconds, in slots of a second.
 #[derive(Clone, Debug, Default)]
 pub struct Mean {
-    /// Second, duration in seconds, and the integral of the rate over it.
+    /// For each slot: its second, its duration in seconds, and the integral of the rate over that duration.
     slots: VecDeque<(u64, f64, f64)>,
     sampled: Time,
 }

@@ -16,8 +16,9 @@
  * 5. VCP sends acks first / the program gives acks of VCP the priority of interactive traffic, if they have none, and
  *    the queueing discipline decides the order / the program runs before the queue, so it cannot reorder. `prio` and
  *    `pfifo_fast` have a band for this priority.
- * 6. Each datagram of a segmentation-offload frame may have a stamp packet of QUIC / the first one's is stamped / a sender that
- *    paces sends datagrams one by one. RCP's echo is the newest rate, and the others' requests to XCP grant nothing.
+ * 6. Each datagram of a segmentation-offload frame may have a stamp packet of QUIC. The router stamps only the first one,
+ *    because a sender that paces sends datagrams one by one. For RCP the client echoes the newest rate, so one stamp is
+ *    enough. For XCP the requests in the other datagrams get no feedback.
  * 7. Stamp packets of QUIC are part of XCP / on a shared link (--share) they are other traffic / the verifier's limit.
  *
  * On a shared link, other traffic is counted and put into its class; the law does not see it.

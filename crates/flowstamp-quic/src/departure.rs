@@ -12,7 +12,8 @@ const UNPACED: usize = SMALL as usize;
 #[derive(Debug)]
 pub struct Departure<'a> {
     contents: &'a [u8],
-    /// With a packet of ours before it, or the indication behind it.
+    /// The datagram with a stamp packet or a SCONE packet before it, or with SCONE's indication behind it. `None` if it leaves
+    /// unchanged.
     longer: Option<Vec<u8>>,
     is_announced: bool,
 }
@@ -59,7 +60,7 @@ impl Flow {
         Ok(departure)
     }
 
-    /// Notes that a datagram was sent. Only such a datagram uses up the pace, and a SCONE packet of the start.
+    /// Records that a datagram was sent. Only then does it use up the pace, and one of the SCONE packets at the start.
     pub fn left(&self, sender: &mut Sender, now: Instant, departure: &Departure<'_>) {
         let contents = departure.contents;
         if contents.len() >= UNPACED {

@@ -37,7 +37,7 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// The page of this address, from a server that is trusted so. All else is as `flowstamp quic get` has it by default.
+    /// Asks for the page at `uri` from a server that `trust` accepts. All else is the default of `flowstamp quic get`.
     #[must_use]
     pub fn new(uri: Uri, trust: Trust) -> Self {
         let watch = Watch::default();
@@ -121,7 +121,7 @@ pub struct Session {
     requests: Requests,
     /// The law that requests name.
     law: Option<String>,
-    /// They end with the connection.
+    /// Tasks of the connection. They end with it.
     tasks: [JoinHandle<()>; 2],
     /// Time of the handshake.
     pub handshake: Duration,

@@ -10,6 +10,9 @@
 //! ```
 //!
 //! Only QUIC version 1 is supported, as [`endpoint_config`](crate::endpoint::endpoint_config) says to peers.
+//!
+//! 0-RTT must stay off. [`Session`]'s `transport_parameters()` has a side effect: it records that the peer wants SCONE
+//! packets. With 0-RTT, quinn would call it with parameters that are remembered from an earlier connection.
 
 use crate::controller::Flow;
 use flowstamp_wire::scone::parameter;
@@ -44,7 +47,7 @@ fn initial_suite() -> Suite {
         .expect("ring has QUIC's first suite")
 }
 
-/// The bytes of this end behind quinn's transport parameters.
+/// Returns the bytes that this end adds behind quinn's transport parameters.
 fn own_parameters(flow: &Flow) -> Vec<u8> {
     if flow.scone.is_willing() { parameter::SUPPORTED.to_vec() } else { Vec::new() }
 }
@@ -78,7 +81,7 @@ impl crypto::ClientConfig for ClientTls {
         let invalid = || ConnectError::InvalidServerName(server_name.to_owned());
         let name = ServerName::try_from(server_name).map_err(|_| invalid())?.to_owned();
         let bytes = written(params, &self.more);
-        // It fails without TLS 1.3 only, which `tls::client` has.
+        // This fails only without TLS 1.3, and `tls::client` enables it.
         let inner = ClientConnection::new(Arc::clone(&self.tls), Version::V1, name, bytes).expect("TLS 1.3");
         Ok(Box::new(Session::new(Connection::Client(inner), &self.flow)))
     }
@@ -87,7 +90,7 @@ impl crypto::ClientConfig for ClientTls {
 /// A server's side of the handshake, for the connection of one flow.
 pub struct ServerTls {
     tls: Arc<rustls::ServerConfig>,
-    /// quinn's own, for what needs no session.
+    /// quinn's own configuration, for initial keys and Retry tags.
     quinn: Arc<QuicServerConfig>,
     flow: Arc<Flow>,
     more: Vec<u8>,
@@ -117,7 +120,7 @@ impl crypto::ServerConfig for ServerTls {
 
     fn start_session(self: Arc<Self>, _: u32, params: &TransportParameters) -> Box<dyn crypto::Session> {
         let bytes = written(params, &self.more);
-        // It fails without TLS 1.3 only, which `tls::server` has.
+        // This fails only without TLS 1.3, and `tls::server` enables it.
         let inner = ServerConnection::new(Arc::clone(&self.tls), Version::V1, bytes).expect("TLS 1.3");
         Box::new(Session::new(Connection::Server(inner), &self.flow))
     }
@@ -138,7 +141,7 @@ struct Session {
     suite: Suite,
     /// Secrets of the next keys, once the handshake is over.
     next: Option<Secrets>,
-    /// quinn knows that the handshake's data are there.
+    /// Whether quinn was told that the handshake's data are there.
     has_told: bool,
 }
 

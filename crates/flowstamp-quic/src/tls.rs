@@ -1,4 +1,6 @@
 //! Certificates: servers make their own, and clients know them by their fingerprint.
+//!
+//! 0-RTT must stay off, as it is by default: the module `handshake` says why.
 
 use ring::digest::{SHA256, digest};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

@@ -1,6 +1,6 @@
 //! Statistics of links in large networks, which are not in the processor's cache.
 //!
-//! Each value belongs into one of a few thousand bins, at another place in memory than the value before. In a large network
+//! Each value belongs to one of a few thousand bins, at another place in memory than the value before. In a large network
 //! each addition would wait for the memory. There, values are written down one after the other, and added to the bins when
 //! there are many: the processor then fetches several bins at a time. The sums are integers, so the order does not matter.
 
@@ -20,8 +20,9 @@ pub trait Bins: Clone + Default {
     fn count(&mut self, value: Self::Value);
 }
 
-/// Values that were written down, and the bins of the values before. Empty and unused where values go into bins at once,
-/// and without the feature `full`.
+/// Values that wait to be added to bins, and the bins of earlier values.
+///
+/// It is empty and unused if values go into bins at once, and without the feature `full`.
 #[derive(Clone, Debug)]
 pub struct Bulk<B: Bins> {
     #[cfg(feature = "full")]
@@ -45,18 +46,18 @@ impl<B: Bins> Default for Bulk<B> {
 
 #[cfg(feature = "full")]
 impl<B: Bins> Bulk<B> {
-    /// Values are to be written down.
+    /// Starts to write values down.
     pub fn begun() -> Self {
         Self { written: Some(Written { values: Vec::new(), bins: Box::default() }) }
     }
 
-    /// As empty as at the beginning.
+    /// Returns an empty one that works in the same way.
     pub fn restarted(&self) -> Self {
         if self.written.is_some() { Self::begun() } else { Self::default() }
     }
 
-    /// Writes down what `value` returns, or lets `add` put it into the bins if that is `None`. Returns whether values are
-    /// written down.
+    /// Writes `value` down. If it is `None`, `add` puts the value into the bins. Returns false, and does nothing, if values
+    /// go into bins at once.
     #[inline]
     pub fn take(&mut self, value: Option<B::Value>, add: impl FnOnce(&mut B)) -> bool {
         let Some(Written { values, bins }) = &mut self.written else { return false };
@@ -72,7 +73,7 @@ impl<B: Bins> Bulk<B> {
         true
     }
 
-    /// The bins of all values, which are `direct` where none was written down.
+    /// Returns the bins of all values: `direct` if values go into bins at once.
     pub fn all<'a>(&self, direct: &'a B) -> Cow<'a, B> {
         let Some(Written { values, bins }) = &self.written else { return Cow::Borrowed(direct) };
         let mut all = B::clone(bins);

@@ -58,7 +58,7 @@ pub struct Capture {
     most: u32,
     packet_bytes: u32,
     users: Vec<User>,
-    /// If only waits are recorded: those of each flow.
+    /// Waits of each flow, if the capture records only waits.
     waits: Option<Vec<Waited>>,
 }
 

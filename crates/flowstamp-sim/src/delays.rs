@@ -89,7 +89,7 @@ impl Delays {
         Self { bulk: Bulk::begun(), ..Self::default() }
     }
 
-    /// No delays, to be kept in the same way.
+    /// Returns empty delays that work in the same way: in bulk or not.
     #[must_use]
     pub fn restarted(&self) -> Self {
         Self { bulk: self.bulk.restarted(), ..Self::default() }
@@ -111,7 +111,7 @@ impl Delays {
         bin.sum += ns;
     }
 
-    /// Adds a delay for which there is no bin. In bulk there never is one.
+    /// Adds a delay whose bin does not exist yet. In bulk mode every delay takes this path.
     #[inline(never)] // so that networks with few links pay nothing
     fn add_apart(&mut self, ns: u64) {
         if !self.bulk.take(u32::try_from(ns).ok(), |bins| bins.add(ns)) {

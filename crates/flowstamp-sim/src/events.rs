@@ -118,7 +118,7 @@ fn event(key: Key) -> (Time, Source) {
 const BUCKETS: u64 = 1024;
 /// Words of a bitmap with a bit for each bucket.
 const WORDS: usize = (BUCKETS / 64) as usize;
-/// Number of router links from which a network is large.
+/// Networks with this many router links or more are large.
 pub const MANY_LINKS: usize = 256;
 /// In the browser lab's build, large networks take more time, and the compiler leaves out [`Many`].
 const LARGE: bool = cfg!(any(feature = "full", feature = "parallel"));

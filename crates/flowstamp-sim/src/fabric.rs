@@ -251,7 +251,7 @@ impl Fabric {
     }
 
     /// Moves the head of a link, which has arrived, on to its next link. Leaves it in the ring if it is at its host, or
-    /// if the caller can handle it ahead of time. All arrivals at the link's begin up to `known` have been handled.
+    /// if the caller can handle it ahead of time. All arrivals at the link's entry up to `known` have been handled.
     #[inline(always)] // into all loops, of whole networks and of parts
     pub fn forward(&mut self, number: u32, source: Source, known: Time) -> Onward {
         let at = number as usize;

@@ -30,7 +30,7 @@ impl Parts {
     /// Divides a network into `count` parts with about the same number of packets, and few packets between them.
     ///
     /// # Errors
-    /// One line for what cannot be divided.
+    /// Returns an error that names what cannot be divided.
     pub fn new(network: &Network, scenario: &Scenario, count: usize) -> Result<Self, ScenarioError> {
         if let Some(why) = whole(network, scenario) {
             return refused(format!(
@@ -87,7 +87,7 @@ impl Threads {
     /// shorter.
     ///
     /// # Errors
-    /// One line for what cannot be divided.
+    /// Returns an error that names what cannot be divided.
     pub fn new(network: &Network, scenario: &Scenario, count: usize) -> Result<Self, ScenarioError> {
         let whole = Self::of_parts(network, scenario, Parts::new(network, scenario, count)?, count);
         let Some(several) = parts_of_many_links(network).filter(|several| *several > count) else {

@@ -55,7 +55,7 @@ pub struct LinkPlan {
     pub holds: bool,
     /// Priority flow control of the link.
     pub pfc: Option<PfcPlan>,
-    /// Links with priority flow control that lead to the begin of this one.
+    /// Links with priority flow control that lead to the entry of this one.
     pub fed_by: Vec<u32>,
     /// Throughput advice.
     pub scone: Option<SconePlan>,

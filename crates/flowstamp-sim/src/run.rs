@@ -326,8 +326,8 @@ impl Simulation {
         self.run_knowing(end, limit, |net, _| net.now)
     }
 
-    /// As [`Self::run_events`]. `known` tells up to which time all arrivals at the begin of a link have been handled, of which
-    /// a packet has reached the end.
+    /// Does the same as [`Self::run_events`]. For a link whose packet has arrived, `known` returns the time up to which
+    /// arrivals at the link's entry were handled.
     #[inline(always)] // so that runs as a whole do not ask
     fn run_knowing(&mut self, end: Time, limit: u64, known: impl Fn(&Fabric, u32) -> Time) -> bool {
         for _ in 0..limit {

@@ -274,7 +274,7 @@ class Page:
 
         def number(found: re.Match[str]) -> str:
             value = measured[found[1]].measured
-            return f"{shown_number(100 * value)}%" if found[2] else shown_number(value)
+            return f"{shown_number(100 * value)}%" if found[2] and value is not None else shown_number(value)
 
         for head, text in overviews()[self.score.law].items():
             told = re.sub(r"\{([^}%]+)(%?)\}", number, text)

@@ -27,8 +27,8 @@
 //!    needs no division.
 //! 6. Eq. 1 begins with `eta mu` / with `variant = "emulation"` it begins with `eta cr`, and an idle opportunity adds
 //!    0.49 tokens / the authors' emulation does so.
-//! 7. Nothing on a Wi-Fi link before its first block ack / all packets stay accelerates / no rate is known that could be
-//!    exceeded.
+//! 7. The paper says nothing on a Wi-Fi link before its first block ack. Until then all packets stay accelerates, because
+//!    no rate is known that could be exceeded.
 
 use super::wifi::{self, Estimator};
 use super::{Header, Mark, RTT};

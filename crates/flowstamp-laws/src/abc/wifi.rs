@@ -17,19 +17,18 @@
 //! The paper's section could not be read when this was written. The equations, the window and the cap are as others
 //! describe the paper. Deviations 1 to 5 are therefore our choice where we do not know the paper's.
 //!
-//! Deviations (paper says / we do / because):
-//! 1. `T(b)` is the time between block acks / it begins when the first packet of a batch arrives, if the link had
-//!    nothing to send / idle time is no overhead. A link that is never idle has the paper's times.
-//! 2. Nothing on batches that end before `M` frames although packets wait / such a batch counts as full / the link is
-//!    backlogged, and so `T(b)` is measured.
-//! 3. The mean of the estimates / the sum of all `M S` over the sum of all `T(M)` / a backlogged link then has exactly
-//!    the rate that it carried.
-//! 4. Nothing on lost frames / `b` counts all frames since the ack before, also those of turns without an ack, and `M S`
-//!    is multiplied with the share of bytes that arrived / a frame that is repeated takes its time twice.
-//! 5. `S` / in `b S / R` it includes the frame's headers, and in `M S` it is the packet alone / the law compares
-//!    packets.
-//! 6. The window slides / it moves in steps of an eighth / nothing is allocated for a batch. While no batch comes,
-//!    the last estimate stays.
+//! Deviations:
+//! 1. The paper's `T(b)` is the time between block acks. If the link had nothing to send, ours begins when the first
+//!    packet arrives, because idle time is no overhead. On a link that is never idle, both are the same.
+//! 2. If packets wait although a batch has fewer than `M` frames, the batch counts as full, because the link is
+//!    backlogged.
+//! 3. The mean is the sum of all `M S` over the sum of all `T(M)`. On a backlogged link it is then exactly the rate that
+//!    it carried.
+//! 4. `b` counts all frames since the previous ack, also those of turns that no ack answered, because a repeated frame
+//!    takes its time twice. `M S` is multiplied with the share of bytes that arrived.
+//! 5. In `b S / R` the size includes headers. In `M S` it is that of the packet, because the law compares packets.
+//! 6. The paper's window slides. Ours moves in steps of an eighth, so that a batch needs no allocation. While no batch
+//!    comes, the last estimate stays.
 
 use crate::router::Batch;
 use crate::units::Time;

@@ -210,8 +210,8 @@ impl SenderSpec {
         self.header() != Header::Plain && !traits.falls_back && !traits.works_without_routers
     }
 
-    /// Whether flows over QUIC can have this law: one that sets a window or a rate itself, and needs no header, or one that stamp
-    /// packets carry. `flowstamp quic`, its paths and labs all go by this.
+    /// Returns whether flows over QUIC can have this law. The law must set a window or a rate by itself. It must need no header,
+    /// or one that stamp packets carry. `flowstamp quic`, its paths and labs all ask this.
     #[must_use]
     pub fn is_over_quic(&self) -> bool {
         let carried = self.header() == Header::Plain || matches!(self, Self::Xcp(_) | Self::Rcp(_));

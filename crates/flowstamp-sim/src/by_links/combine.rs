@@ -127,12 +127,14 @@ struct Crossed {
 /// A link on which a flow's sender takes long: its time, picoseconds, the link's place, and when the data come from there.
 type Slow = ((u64, Reverse<u32>), Release);
 
-/// The sender's time above the ideal time, of a flow that ended `late` on a link and whose packets were `queued` there. The
-/// last packet left the link `after` another link had let it through. `alone` is the time in the first pass, if no other
-/// link slowed the flow down more. Times are picoseconds.
+/// Returns the sender's time above the ideal time, for a flow with a feed. All times are picoseconds.
 ///
-/// The link alone causes at least the time `after`, and at most all of it. On other links than the flow's slowest, the
-/// least counts. On the slowest one, the time of the first pass counts, held between both.
+/// `late` is the flow's completion time on the link above the ideal. `queued` is the mean wait of its packets there.
+/// `after` is the time from the feed of the last packet to its departure from the link. `alone` is the sender's time above
+/// the ideal in the first pass, if no other link was slower then.
+///
+/// The link certainly causes `own`, and at most `late - queued`. On the flow's slowest link, the first pass's time
+/// counts, clamped to this range. On all others, `own` counts.
 fn of_sender(late: u64, queued: u64, after: u64, alone: Option<u64>) -> u64 {
     let own = late.min(after).saturating_sub(queued);
     alone.map_or(own, |alone| alone.clamp(own, late - queued))

@@ -45,7 +45,7 @@ pub struct CrossingFlow {
     pub rtt: Time,
     /// Time from the sender to the link on empty links.
     pub before: Time,
-    /// In the second pass, [`super::combine::Delays::elsewhere`].
+    /// The flow's slowest other link, from [`super::combine::Delays::elsewhere`]. `None` in the first pass.
     pub elsewhere: Option<Elsewhere>,
 }
 

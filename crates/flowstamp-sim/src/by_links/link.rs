@@ -29,8 +29,8 @@ struct Around {
     back: Time,
 }
 
-/// [`super::combine::Delays::elsewhere`] of a flow on a link. The arguments are the link, the flow, and the link's
-/// place on its path.
+/// Returns a flow's slowest other link ([`super::combine::Delays::elsewhere`]). The arguments are the link, the flow, and
+/// the link's place on the flow's path.
 pub type Slower<'a> = &'a (dyn Fn(u32, u32, u32) -> Option<Elsewhere> + Sync);
 
 /// All links of a network, and the flows that each carries.
@@ -295,7 +295,7 @@ impl<'a> Own<'a> {
         routes
     }
 
-    /// The group of a flow of `group`: another one if its data come late.
+    /// Returns the group for a flow of `group`. A flow with a feed gets a copy of the group, whose data come late.
     fn group(&mut self, group: u32, crosses: &CrossingFlow) -> u32 {
         if crosses.elsewhere.is_none() {
             return group;

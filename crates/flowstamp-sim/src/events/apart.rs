@@ -16,7 +16,7 @@ const FULL: u32 = 2;
 /// The part that handles the events of each link and flow.
 #[derive(Clone, Debug)]
 pub struct Owners {
-    /// The part of each link's begin, where its queue is.
+    /// The part of each link's entry, where its queue is.
     pub begin: Vec<u8>,
     /// The part of each link's end.
     pub end: Vec<u8>,
@@ -54,9 +54,9 @@ pub(super) struct Apart {
     owners: Owners,
 }
 
-/// Instead of a part: nobody needs the event.
+/// Stands for a part if no part needs the event.
 const NOBODY: u8 = u8::MAX;
-/// Most parts that have numbers.
+/// Maximum number of parts.
 pub const MOST_PARTS: usize = NOBODY as usize;
 
 impl Apart {

@@ -142,7 +142,7 @@ impl QueueTimes {
         }
     }
 
-    /// Adds a time for which there is no bin. In bulk there never is one.
+    /// Adds a time whose bin does not exist yet. In bulk mode every time takes this path.
     #[inline(never)] // so that networks with few links pay nothing
     fn add_apart(&mut self, bytes: u64, span: u64) {
         // Many packets come at the same instant.

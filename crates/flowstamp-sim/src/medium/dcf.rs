@@ -79,7 +79,7 @@ pub enum Happened {
         /// The sending station.
         station: u32,
     },
-    /// An ack or a block ack ended the station's turn. Told only if the cell [reports](Cell::report).
+    /// An ack or a block ack ended the station's turn. The cell tells this only after [`Cell::report`].
     Acked {
         /// The sending station.
         station: u32,
@@ -131,9 +131,11 @@ struct Station {
     /// Frames of A-MPDUs and their receiver; empty if stations send single frames.
     window: ampdu::Window,
     to: u32,
-    /// The ack before, or when the station then got a frame; when its MAC became empty; and the last turn's length.
+    /// Time of the previous ack, or of the first frame after an empty MAC.
     from: Time,
+    /// Time when the MAC became empty.
     freed: Time,
+    /// Duration of the last turn.
     elapsed: Time,
     stats: Stats,
 }
@@ -161,9 +163,9 @@ pub struct Cell {
     long_limit: u32,
     /// Limits of A-MPDUs, if stations send them.
     limits: Option<ampdu::Limits>,
-    /// Each ack is [told](Happened::Acked).
+    /// Whether the cell reports each ack ([`Happened::Acked`]).
     reports: bool,
-    /// One of these two.
+    /// Whether stations send A-MPDUs or the cell reports acks.
     special: bool,
     stations: Vec<Station>,
     /// Stations that have a frame or a backoff, in no order.

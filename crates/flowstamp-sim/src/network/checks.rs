@@ -84,8 +84,8 @@ pub(super) fn link(plan: &LinkPlan, packet: Bytes) -> Result<()> {
     share(plan)
 }
 
-/// Checks that a link's laws do without its capacity, where they are not told it, and that a law that estimates it can do
-/// so.
+/// Checks that no law of a link needs a capacity that the link does not tell. A law that estimates the capacity must be on an
+/// interface of a radio cell.
 fn unknown_capacity(plan: &LinkPlan) -> Result<()> {
     let batches = plan.router.traits().batches;
     let in_cell = matches!(plan.medium, Medium::Cell { .. });

@@ -157,7 +157,8 @@ impl Rounds {
         }
     }
 
-    /// Whether parts have had as many events as the `fewest` in their last turns. `events` is the number so far.
+    /// Returns whether parts had at least `fewest` events per turn since the last check. `events` is the number so far. Between
+    /// checks it returns true.
     fn have(&mut self, fewest: u64, events: u64) -> bool {
         if self.rounds < ROUNDS_PER_LOOK {
             return true;
@@ -218,8 +219,8 @@ impl Rounds {
         self.arrivals.sort_unstable();
         simulation.net.events.turn_to(part);
         simulation.net.now = quiet;
-        // The part in which a link begins may not have had its turn. It is there where it was after the last round, and what
-        // arrives in this round has left by then.
+        // The part with a link's entry may not have had its turn. Its state is that of the end of the last round. Packets that
+        // arrive in this round had left the link's queue by then.
         let known = |net: &Fabric, link: u32| if self.cut[link as usize] { quiet } else { net.now };
         let prefetches = simulation.net.prefetches();
         for at in 0..self.arrivals.len() {

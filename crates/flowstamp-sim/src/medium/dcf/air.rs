@@ -45,9 +45,10 @@ pub(super) struct Exchange {
     pub first: Time,
     /// When the data frame ends.
     pub data: Time,
-    /// When the ack ends.
+    /// End of the ack.
     pub ack: Time,
-    /// Until when the other stations defer: the end of the ack, or later by rounding.
+    /// Time until which the other stations defer. It is the end of the ack. Under ns-2's rules it may be later, because
+    /// frames announce whole microseconds.
     pub nav: Time,
     /// When the sender gives up waiting for an ack of its data frame.
     pub timeout: Time,

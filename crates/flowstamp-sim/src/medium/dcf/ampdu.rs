@@ -10,16 +10,16 @@
 //! receiver passes packets on in order, so those behind a lost one wait for it (9.21.7). All other rules are those of
 //! single frames. The contention window doubles if no block ack comes. A turn with one MPDU is a frame with an ack.
 //!
-//! Deviations (the standard says / we do / because):
-//! 1. A block ack covers the 64 MPDUs from the oldest one on / as many as `ampdu_frames` / so that a station has one
-//!    limit. With 64 both are the same.
-//! 2. An MPDU that was given up is announced by a block ack request / the receiver learns it at once / the request is
-//!    short and rare.
-//! 3. The RTS threshold counts the whole transmission / it counts the longest MPDU / Linux's mac80211 does so.
+//! Deviations from the standard:
+//! 1. A block ack covers the 64 MPDUs from the oldest one on. Here it covers `ampdu_frames` of them, so that a station
+//!    has one limit. With 64 both are the same.
+//! 2. A block ack request announces that an MPDU was given up. Here the receiver learns it at once, because the request
+//!    is short and rare.
+//! 3. The RTS threshold counts the whole transmission. Here it counts the longest MPDU, as in Linux's mac80211.
 //!    Otherwise the default threshold would announce all A-MPDUs.
-//! 4. In 802.11n the last MPDU has no padding / each has / 802.11ac pads each, and it is at most 3 bytes.
-//! 5. We let any PHY send A-MPDUs. In the standard, only PHYs of 802.11n and later can. Their rates can be named in `rates`.
-//! 6. In the standard, no transmission lasts longer than its limit. Here limits are checked when frames are gathered. If
+//! 4. In 802.11n the last MPDU has no padding. Here each has, as in 802.11ac. Padding is at most 3 bytes.
+//! 5. Only PHYs of 802.11n and later can send A-MPDUs. Here any PHY can. `rates` can name the rates of later PHYs.
+//! 6. No transmission lasts longer than its limit. Here limits are checked when frames are gathered. If
 //!    the station's rate falls before its turn, the turn can last longer than `ampdu_time`.
 
 use super::air::{Air, Exchange};
@@ -85,20 +85,22 @@ struct Mpdu {
 struct Turn {
     frames: u32,
     packet_bytes: u64,
-    /// With delimiters and padding.
+    /// Bytes of all MPDUs with delimiters and padding.
     padded: u64,
     longest: u32,
 }
 
-/// The frames that a station's MAC has, from the oldest that the receiver still waits for.
+/// The frames in a station's MAC, in order. The first is the oldest one that the receiver still waits for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Window {
     mpdus: VecDeque<Mpdu>,
-    /// Those that wait, and that go in the next turn.
+    /// The waiting MPDUs that the next turn sends.
     next: Turn,
-    /// Those that were sent since the last ack, and those that it ended, with the number that arrived.
+    /// The MPDUs sent since the last ack.
     since: Turn,
+    /// The MPDUs that the last ack answered, with all sent since the ack before it.
     last: Turn,
+    /// Number of MPDUs that the last ack reports as received.
     arrived: u32,
 }
 
@@ -188,7 +190,7 @@ impl Cell {
         true
     }
 
-    /// Steps a cell with A-MPDUs, or whose acks are told.
+    /// Steps a cell whose stations send A-MPDUs, or that reports acks.
     #[cold]
     #[inline(never)]
     pub(super) fn special_step(
@@ -200,7 +202,7 @@ impl Cell {
         self.step_as::<true>(now, uniform, told);
     }
 
-    /// Offers a frame to such a cell.
+    /// Offers a frame to a cell whose stations send A-MPDUs, or that reports acks.
     #[cold]
     #[inline(never)]
     pub(super) fn special_offer(
@@ -256,7 +258,7 @@ impl Cell {
         good
     }
 
-    /// Counts an attempt of a station in such a cell. `announces`: it was only an RTS.
+    /// Counts an attempt of a station to send. `announces` says that the attempt was only an RTS.
     #[cold]
     #[inline(never)]
     pub(super) fn special_sends(&mut self, station: u32, announces: bool) {
@@ -347,12 +349,12 @@ impl Cell {
         }
     }
 
-    /// Tells [`Happened::Acked`] after each ack from now on.
+    /// Makes the cell report [`Happened::Acked`] after each ack from now on.
     pub fn report(&mut self) {
         (self.reports, self.special) = (true, cfg!(feature = "full"));
     }
 
-    /// Forgets what was sent before the station had nothing to send.
+    /// Starts a new batch at `now`. Frames that the station sent before it became idle no longer count.
     #[inline]
     pub(super) fn begins_anew(&mut self, now: Time, station: u32) {
         let s = &mut self.stations[station as usize];
