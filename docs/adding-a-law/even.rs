@@ -92,7 +92,7 @@ impl RouterLaw for Router {
         match change {
             LinkChange::Params(params) => self.params = *params,
             LinkChange::Capacity(capacity) => self.capacity = capacity.bytes_per_sec(),
-            LinkChange::Part { .. } | LinkChange::Buffer(_) => {}
+            LinkChange::Part { .. } | LinkChange::Buffer(_) | LinkChange::Acked(_) => {}
         }
     }
 
