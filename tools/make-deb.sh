@@ -48,9 +48,9 @@ Section: net
 Priority: optional
 Description: explicit-feedback congestion control for unmodified kernels
  Routers write into packets how fast their senders may go, and TCP obeys. The
- package has eBPF programs for hosts and routers (XCP, RCP and VCP), throughput
- advice for QUIC (SCONE), and labs with real applications. It needs Linux 6.6
- or later with BTF.
+ package has eBPF programs for hosts and routers (XCP, RCP, VCP, XCP-b, and
+ ABC's router), throughput advice for QUIC (SCONE), and labs with real
+ applications. It needs Linux 6.6 or later with BTF.
 CONTROL
 mkdir -p "$out"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$here" log -1 --format=%ct 2>/dev/null || echo 0)}

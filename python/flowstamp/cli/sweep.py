@@ -38,11 +38,11 @@ def sweep(
 ) -> int:
     """Run a scenario over a grid of values, and print a table.
 
-    The runs use all cores, or many machines.
+    Runs use all cores of this machine, unless --executor names a cluster.
 
     With --out, the folder gets sweep.csv, with a row for each run and metric. Each run leaves a file in its folder
-    points, so that a repeated sweep runs only what is missing. Such a file belongs to a resolved scenario with the
-    contents of the files that it names, a seed, and a build of this program.
+    points, so that a repeated sweep runs only what is missing. A file counts only for the same scenario, input files,
+    seed, and build of this program.
 
     With --executor dask=ADDRESS the workers of that Dask scheduler do the runs. They need the same build. If a worker
     is killed, the others do its runs.
