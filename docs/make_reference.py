@@ -136,12 +136,13 @@ def alternatives(definition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _section(definition: Mapping[str, Any], defs: Mapping[str, Any]) -> str:
-    text = [definition.get("description", "") + "\n"]
+    told = definition.get("description", "")
+    text = [told[:1].upper() + told[1:] + "\n"]
     options = list(alternatives(definition))
     if any("properties" in option for option in options):
         text += [_option(option, defs) for option in options if "properties" in option]
     elif options:
-        text += [f"- {_type(option, defs)}: {option.get('description', '')}" for option in options] + [""]
+        text += [f"- {_type(option, defs)}: {option.get('description', '')}".removesuffix(": ") for option in options] + [""]
     else:
         text.append(_keys(definition, defs))
     return "\n".join(text)
