@@ -17,7 +17,7 @@ DATA = Path(__file__).resolve().parent / "data"
 
 
 def downlink(law: str, trace: Path, sizes: Path, load: float = 0.3, **given: object) -> fs.Scenario:
-    """Two downloads and web transfers of one law share a link that follows a trace. `given`: what else the link has."""
+    """Two downloads and web transfers of one law share a link that follows a trace. `given` has further keys of the link."""
     rate = {"trace": str(trace), "capacity_window": "100ms"}
     link = {"rate": rate, "rtt": "60ms", "buffer": "500kB", "reverse_rate": "10Mbps"} | given
     return (
@@ -30,7 +30,7 @@ def downlink(law: str, trace: Path, sizes: Path, load: float = 0.3, **given: obj
 
 
 def main() -> None:
-    """Runs them, prints what differs and draws it."""
+    """Runs all set-ups, prints a table and draws it."""
     options = argparse.ArgumentParser(description="A cellular downlink under XCP, XCP-b and TCP.")
     options.add_argument("--trace", type=Path, default=DATA / "cellular.down", help="in Mahimahi's format")
     options.add_argument("--sizes", type=Path, default=DATA / "sizes.txt", help="lines of bytes and percent")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # ruff: noqa: T201
-"""A fat tree at 100 Gb/s under RCP, XCP, VCP and DCTCP: how much longer flows take than alone, by size.
+"""Slowdowns of flows by size, on a fat tree at 100 Gb/s under RCP, XCP, VCP and DCTCP.
 
 Usage: python examples/fat_tree.py [--k PORTS] [--load SHARE] [--sizes FILE] [--duration TIME] [--out DIR]
 """
@@ -18,7 +18,7 @@ DATA = Path(__file__).resolve().parent / "data"
 
 def scenario(law: str, sizes: Path, k: int = 8, load: float = 0.4, duration: str = "5ms") -> fs.Scenario:
     """Random flows of one law between random hosts."""
-    # DCTCP's switches mark; what tells flows by other means needs no marks.
+    # DCTCP's switches mark packets. The other laws need no marks.
     marks = {"kind": "red", "step": 40, "step_drops": False}
     queue = marks if law == "dctcp" else "droptail"
     return (
@@ -35,7 +35,7 @@ def scenario(law: str, sizes: Path, k: int = 8, load: float = 0.4, duration: str
 
 
 def main() -> None:
-    """Runs them, prints what differs and draws it."""
+    """Runs all laws, prints a table and draws it."""
     options = argparse.ArgumentParser(description="A fat tree under RCP, XCP, VCP and DCTCP.")
     options.add_argument("--k", type=int, default=8, help="ports of each switch")
     options.add_argument("--load", type=float, default=0.4, help="of the hosts' links")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # ruff: noqa: T201
-"""Flows of a file, in the form of other simulators: each completion time beside its row.
+"""Runs flows from a file, as other simulators use, and writes each completion time beside its row.
 
 Usage: python examples/flow_list.py [--list FILE] [--out DIR]
 """
@@ -27,13 +27,13 @@ def scenario(flows: Path = LIST) -> fs.Scenario:
 
 
 def main() -> None:
-    """Runs it, prints the mean times of each law's flows and writes the list with a column more."""
+    """Runs the list, prints the mean times of each law's flows, and writes the list with one more column."""
     options = argparse.ArgumentParser(description="Completion times of flows that a file lists.")
     options.add_argument("--list", type=Path, default=LIST)
     options.add_argument("--out", type=Path, default=Path("out/flow-list"))
     given = options.parse_args()
     result = scenario(given.list.resolve()).run()
-    # Flows of a list are in the order of its rows, those that have not ended with `None`.
+    # Flows of a list are in the order of its rows. Flows that have not ended have `None`.
     times = result.flows.column("fct_s")
     laws = result.flows.column("law")
     for law in sorted(set(laws)):

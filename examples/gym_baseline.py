@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # ruff: noqa: T201
-"""XCP's gains, and a sender's window, as environments of gymnasium, and the rewards that training has to beat.
+"""Two environments of gymnasium (XCP's gains, and a sender's window), and the rewards that training has to beat.
 
 Usage: python examples/gym_baseline.py; needs flowstamp[gym]
 """

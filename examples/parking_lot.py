@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # ruff: noqa: T201
-"""Three bottlenecks in a row: what each flow gets beside its max-min share.
+"""Three bottlenecks in a row: the throughput of each flow, compared with its max-min share.
 
 Usage: python examples/parking_lot.py [--out DIR]
 """

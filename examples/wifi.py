@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # ruff: noqa: T201
-"""A home's Wi-Fi under XCP-b, CUBIC and BBR: who gets how much, how long packets wait, how fast pages come.
+"""A home's Wi-Fi under XCP-b, CUBIC and BBR: throughput of each flow, RTTs and page times.
 
 Usage: python examples/wifi.py [--seed N] [--out DIR]
 
@@ -55,7 +55,7 @@ def drawn(results: dict[str, fs.Results]) -> plot.Stack:
 
 
 def main() -> None:
-    """Runs them, prints what differs and draws it."""
+    """Runs all set-ups, prints a table and draws it."""
     options = argparse.ArgumentParser(description="A home's Wi-Fi under XCP-b, CUBIC and BBR.")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--out", type=Path, default=Path("out/wifi"))
