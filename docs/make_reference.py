@@ -142,7 +142,9 @@ def _section(definition: Mapping[str, Any], defs: Mapping[str, Any]) -> str:
     if any("properties" in option for option in options):
         text += [_option(option, defs) for option in options if "properties" in option]
     elif options:
-        text += [f"- {_type(option, defs)}: {option.get('description', '')}".removesuffix(": ") for option in options] + [""]
+        text += [
+            f"- {_type(option, defs)}: {option.get('description', '')}".removesuffix(": ") for option in options
+        ] + [""]
     else:
         text.append(_keys(definition, defs))
     return "\n".join(text)

@@ -17,7 +17,7 @@ DATA = Path(__file__).resolve().parent / "data"
 
 
 def downlink(law: str, trace: Path, sizes: Path, load: float = 0.3, **given: object) -> fs.Scenario:
-    """Two downloads and web transfers of one law share a link that follows a trace. `given` has further keys of the link."""
+    """Two downloads and web transfers of one law share a link that follows a trace. `given` has more of its keys."""
     rate = {"trace": str(trace), "capacity_window": "100ms"}
     link = {"rate": rate, "rtt": "60ms", "buffer": "500kB", "reverse_rate": "10Mbps"} | given
     return (
