@@ -159,11 +159,15 @@ class Gallery:
         """Says in a word and in a badge how many claims of a figure hold."""
         verdicts = self.memory.all_verdicts(spec).values()
         counts = Counter("no verdict" if v.untold else "hold" if v.status in HOLDING else "differ" for v in verdicts)
-        told = [f"{counts[word]} {word}" for word in ("hold", "differ", "no verdict") if counts[word]]
+        told = []
+        for verb in ("hold", "differ"):
+            if count := counts[verb]:
+                noun = "" if told else " claim" if count == 1 else " claims"
+                told.append(f"{count}{noun} {verb}{'s' if count == 1 else ''}")
         if counts["hold"] == counts.total() > 1:
-            told = [f"all {counts['hold']} claims hold"]
-        elif counts["hold"] > 1:
-            told[0] = f"{counts['hold']} claims hold"
+            told = [f"all {told[0]}"]
+        if counts["no verdict"]:
+            told.append(f"{counts['no verdict']} no verdict")
         if any(verdict.provisional for verdict in verdicts):
             told.append("provisional")
         word = "differs" if counts["differ"] else "holds" if counts["hold"] else "skipped"
@@ -197,11 +201,24 @@ class Gallery:
         yield from self._published(spec)
         if spec.notes.strip():
             yield "## Notes"
-            yield "\n\n".join(map(plain, re.split(r"\n\s*\n", spec.notes.strip())))
+            yield from self._notes(spec)
         yield "## The figure's file"
         yield "Scenario, runs, picture and claims; [what each key means](../figures.md#what-a-file-says)."
         include = f"```{{literalinclude}} ../../figures/{name}.toml\n:language: toml\n```"
         yield f"::::{{dropdown}} figures/{name}.toml\n{include}\n::::"
+
+    @staticmethod
+    def _notes(spec: FigureSpec) -> Iterator[str]:
+        """Yields the set-up, then what belongs to single claims: paragraphs from the first that begins with an id."""
+        paragraphs = re.split(r"\n\s*\n", spec.notes.strip())
+        ids = {claim.id for claim in spec.claims}
+        about = [match is not None and match[1] in ids for match in (re.match(r"`([^`]+)`", p) for p in paragraphs)]
+        first = about.index(True) if True in about else len(paragraphs)
+        yield from map(plain, paragraphs[:first])
+        if first < len(paragraphs):
+            yield "### About single claims"
+            for paragraph, begins in zip(paragraphs[first:], about[first:], strict=True):
+                yield f"- {plain(paragraph)}" if begins else f"  {plain(paragraph)}"
 
     def _picture(self, spec: FigureSpec) -> Iterator[str]:
         form = self.pictures.form(spec.id)
@@ -241,12 +258,14 @@ class Gallery:
         explained = [claim for claim in spec.claims if claim.explanation]
         if explained:
             yield "### Why it differs"
-            yield "\n".join(f"- {cell(claim.paper)}: {plain(claim.explanation or '')}" for claim in explained)
+            yield "\n".join(
+                f"- {plain(claim.paper)} (`{claim.id}`). {plain(claim.explanation or '')}" for claim in explained
+            )
 
     @staticmethod
     def _measured(claim: Claim) -> str:
         source = plain(claim.source.strip().rstrip("."))
-        return f"- {plain(claim.paper)}: `{' '.join(claim.expr.split())}`. Source: {source}."
+        return f"- {plain(claim.paper)} (`{claim.id}`): `{' '.join(claim.expr.split())}`. Source: {source}."
 
     @staticmethod
     def _row(claim: Claim, known: Verdict | None) -> str:
