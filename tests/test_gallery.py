@@ -36,7 +36,7 @@ def gallery(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_page_has_picture_version_command_and_verdicts(gallery: Any) -> None:
     text = "\n\n".join(gallery.Gallery().page(QUICK))
     assert f'<img class="figure" src="../pictures/{QUICK}.svg" alt="' in text
-    assert "The whole version, seed 1." in text
+    assert "The picture shows the whole version with seed 1." in text
     assert f"flowstamp figure {QUICK} " in text
     for verdict in Memory.beside(available()).verdicts(SPECS[QUICK]).values():
         [row] = [line for line in text.splitlines() if line.startswith(f"| {gallery.cell(verdict.claim.paper)}")]

@@ -197,6 +197,10 @@ class Gallery:
         yield from self._picture(spec)
         yield from self._run_it(spec)
         yield "## Claims"
+        yield (
+            "*Expected* is the claim's bound. *Mean and band* are the mean over the seeds, with the least and largest "
+            "value of a seed. [How claims are judged](../how-claims-are-judged.md) explains the results."
+        )
         yield from self._claims(spec)
         yield from self._published(spec)
         if spec.notes.strip():
@@ -227,7 +231,11 @@ class Gallery:
             yield f"```{{note}}\nThis figure {why}. `flowstamp figure {spec.id}` draws it.\n```"
             return
         yield self._image(spec)
-        said = "Measured on one machine." if spec.measured else f"The {FORMS[form]}, seed {spec.seed}."
+        said = (
+            "The picture was measured on one machine."
+            if spec.measured
+            else f"The picture shows the {FORMS[form]} with seed {spec.seed}."
+        )
         if form == "fast":
             said += f" {plain(spec.fast.reason)}"
         if self.pictures.outdated(spec.id, self.memory):
