@@ -468,6 +468,12 @@ def test_a_number_has_its_unit(expr: str, expected: str) -> None:
     assert kinds.unit(expr) == expected
 
 
+def test_each_computed_unit_belongs_to_a_claim() -> None:
+    """A claim whose expression changes must not silently lose its unit."""
+    claimed = {" ".join(claim.expr.split()) for figure in available() for claim in load(figure).claims}
+    assert set(kinds.COMPUTED) <= claimed
+
+
 def test_a_long_command_has_lines_of_its_own() -> None:
     long = "tools/ns2/two_way.py V3 xcp --set dumbbell.rate=10Mbps --seeds 5"
     assert (
