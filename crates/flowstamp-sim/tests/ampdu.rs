@@ -73,6 +73,27 @@ fn lost_frames_go_again_with_others() {
     assert!((lost - 0.1).abs() < 0.01 && ap.given_up == 0, "{lost} {ap:?}");
 }
 
+/// A link behind a station has the packets of each flow in the order in which they were sent, within an A-MPDU and across
+/// A-MPDUs. 30% of the frames are lost, and some are given up.
+#[test]
+fn packets_of_a_flow_stay_in_order() {
+    let flows = udp(30.0, "x") + &udp(30.0, "x").replace("name = \"x\"", "name = \"other\"");
+    let behind = "{ name = \"behind\", from = \"w0\", to = \"x\", rate = \"1Gbps\", delay = \"1ms\" }";
+    let text = cell(1, &format!("{M32}, short_retry_limit = 3"), "", &flows)
+        .replace("\"65Mbps\" }", "\"65Mbps\", error_rate = 0.3 }")
+        .replace("buffer = \"1000pkt\" }]", &format!("buffer = \"1000pkt\" }}, {behind}]"));
+    let text = text + "[capture]\nlinks = [\"behind\"]\npackets = 1000000\n";
+    let r = run(&text);
+    let cell = &r.summary.cells["air"].stations["ap"];
+    let ampdu = cell.ampdu.expect("A-MPDUs");
+    assert!(ampdu.frames > 4 * ampdu.exchanges && cell.given_up > 100, "{cell:?}");
+    for flow in 0..2 {
+        let seqs: Vec<_> = r.capture.packets.iter().filter(|p| p.flow == flow).map(|p| p.seq).collect();
+        assert!(seqs.len() > 5000, "{}", seqs.len());
+        assert_eq!(seqs.windows(2).find(|pair| pair[0] >= pair[1]), None, "flow {flow}");
+    }
+}
+
 /// The law's mean estimate after warm-up, Mb/s.
 fn estimate(r: &Results) -> f64 {
     let wanted =

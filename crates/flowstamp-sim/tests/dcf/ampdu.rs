@@ -6,6 +6,7 @@ use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
 use flowstamp_scenario::wireless::{Dcf, Rules, Standard};
 use flowstamp_sim::medium::dcf::{Frame, Happened, Params, StationParams};
 use proptest::prelude::*;
+use std::collections::VecDeque;
 
 const FULL_RATE: Rate = Rate::from_mbps(54.0);
 
@@ -216,7 +217,8 @@ proptest! {
         }
     }
 
-    /// Each frame is delivered or lost once, in order, whatever is lost and collides.
+    /// Each frame is delivered or lost once, and in the order in which the station took it, within an A-MPDU and across
+    /// A-MPDUs. A frame that has arrived waits for older ones.
     #[test]
     fn frames_come_to_one_end_each(
         params in any::params(),
@@ -233,8 +235,9 @@ proptest! {
         stations.extend(error_rates.iter().enumerate().map(station));
         let mut run = Run::new(&params, &stations, seed);
         let (mut added, mut over, mut has) = ([0u64; 6], [0u64; 6], [false; 6]);
-        let mut step = |run: &mut Run, has: &mut [bool; 6]| {
-            for happened in run.step() {
+        let mut models: [Model; 6] = Default::default();
+        let mut step = |run: &mut Run, has: &mut [bool; 6], models: &mut [Model; 6]| {
+            for happened in step_both(run, &params, models) {
                 match happened {
                     Happened::PassedOn { station } | Happened::Lost { station } => over[station as usize] += 1,
                     Happened::Free { station, .. } => has[station as usize] = false,
@@ -246,22 +249,28 @@ proptest! {
         for (station, after_us, count, bytes, to) in loads {
             let at = run.now + Time::from_micros(after_us);
             while run.cell.next().is_some_and(|next| next <= at) {
-                step(&mut run, &mut has);
+                step(&mut run, &mut has, &mut models);
             }
             run.now = at;
             if has[station as usize] || to == station {
                 continue;
             }
+            let arrives = [station, to].map(|i| 1.0 - stations[i as usize].error_rate.get());
+            models[station as usize].lost = 1.0 - arrives[0] * arrives[1];
             for _ in 0..count {
-                added[station as usize] += u64::from(run.cell.add(at, station, Frame { bytes, to }));
+                if run.cell.add(at, station, Frame { bytes, to }) {
+                    added[station as usize] += 1;
+                    models[station as usize].frames.push_back((bytes, At::Sender(0, 0)));
+                }
             }
             has[station as usize] = true;
             run.offer_added(station);
         }
         while run.cell.next().is_some() {
-            step(&mut run, &mut has);
+            step(&mut run, &mut has, &mut models);
         }
         prop_assert_eq!(has, [false; 6]);
+        prop_assert!(models.iter().all(|model| model.frames.is_empty()));
         let (mut exchanges, mut errors) = (0, 0);
         for i in 0..6 {
             let s = run.cell.stats(i);
@@ -276,6 +285,87 @@ proptest! {
         prop_assert_eq!((medium.exchanges, medium.errors), (exchanges, errors));
         prop_assert_eq!(medium.busy + medium.idle, run.now);
     }
+}
+
+/// Where a frame is, for [`Model`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// The sender, after these failed attempts without an RTS that was answered, and with one.
+    Sender(u32, u32),
+    Receiver,
+    GivenUp,
+}
+
+/// The frames of a station in the order in which it took them: their bytes, and where the station's draws put them.
+#[derive(Clone, Debug, Default)]
+struct Model {
+    frames: VecDeque<(u32, At)>,
+    /// The probability that a frame to their receiver is lost.
+    lost: f64,
+    /// The turn has an RTS that was answered.
+    announced: bool,
+}
+
+impl Model {
+    /// The frames in the sender are sent, `sent` in number. Each has a draw if it may be lost.
+    fn send(&mut self, params: &Params, sent: u64, draws: &[f64]) {
+        let (lost, mut draws) = (self.lost, draws.iter());
+        let (mut longest, mut count) = (0, 0);
+        for (bytes, at) in self.frames.iter_mut().filter(|(_, at)| matches!(at, At::Sender(..))) {
+            (longest, count) = (longest.max(*bytes), count + 1);
+            if lost <= 0.0 || draws.next().is_some_and(|u| *u >= lost) {
+                *at = At::Receiver;
+            }
+        }
+        assert_eq!(count, sent);
+        self.announced = u64::from(longest) + params.overhead() > params.rts_threshold.get();
+    }
+
+    /// The turn ends, and has failed for frames that are still in the sender.
+    fn end_turn(&mut self, short_limit: u32, long_limit: u32) {
+        let announced = std::mem::take(&mut self.announced);
+        for (_, at) in &mut self.frames {
+            let At::Sender(short, long) = *at else { continue };
+            let (short, long) = if announced { (short, long + 1) } else { (short + 1, long) };
+            *at =
+                if short < short_limit && long < long_limit { At::Sender(short, long) } else { At::GivenUp };
+        }
+    }
+
+    /// The cell says where its oldest frame has ended.
+    fn end_oldest(&mut self, expected: At) {
+        let oldest = self.frames.pop_front().map(|(_, at)| at);
+        assert_eq!(oldest, Some(expected), "the oldest frame, before {:?}", self.frames);
+    }
+}
+
+/// A step of a cell and the models of its stations.
+fn step_both(run: &mut Run, params: &Params, models: &mut [Model; 6]) -> Vec<Happened> {
+    let before = [0, 1, 2, 3, 4, 5].map(|i| (run.cell.stats(i).mpdus, run.numbers[i as usize].drawn.len()));
+    let told = run.step();
+    for (i, (mpdus, drawn)) in before.into_iter().enumerate() {
+        let sent = run.cell.stats(i as u32).mpdus - mpdus;
+        if sent > 0 {
+            models[i].send(params, sent, &run.numbers[i].drawn[drawn..]);
+        }
+    }
+    for happened in &told {
+        if let Happened::Room { station } | Happened::Free { station, .. } = *happened {
+            models[station as usize].end_turn(params.short_retry_limit, params.long_retry_limit);
+        }
+    }
+    for happened in &told {
+        match *happened {
+            Happened::PassedOn { station } => models[station as usize].end_oldest(At::Receiver),
+            Happened::Lost { station } => models[station as usize].end_oldest(At::GivenUp),
+            _ => {}
+        }
+    }
+    // Nothing waits for a frame that has come to its end.
+    for model in models {
+        assert!(model.frames.front().is_none_or(|(_, at)| matches!(at, At::Sender(..))), "{model:?}");
+    }
+    told
 }
 
 /// Offers a frame by itself, in cells of either kind.
