@@ -22,12 +22,14 @@ use skeleton::{RouterSkel, RouterSkelBuilder, types};
 const OFFER: u32 = 1000;
 const UDP_LEN: usize = 8;
 
-fn load(object: &mut MaybeUninit<OpenObject>, protocol: Protocol) -> RouterSkel<'_> {
+/// A router of this law; with `share`, one with classes.
+fn load(object: &mut MaybeUninit<OpenObject>, protocol: Protocol, share: bool) -> RouterSkel<'_> {
     let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
     config.law = packets::number(protocol);
     config.ifindex = 1;
     config.link_bytes = 14;
+    config.share = u64::from(share);
     config.cpus = libbpf_rs::num_possible_cpus().expect("a number") as u64;
     config.rcp.max_rtt_us = 20_000_000;
     config.xcp.max_rtt_us = 4_000_000;
@@ -139,7 +141,7 @@ fn stamp_packets_get_the_routers_rate() {
         return;
     }
     let mut object = MaybeUninit::uninit();
-    let skeleton = load(&mut object, Protocol::Rcp);
+    let skeleton = load(&mut object, Protocol::Rcp, false);
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(2000));
     let stamped = std::cell::Cell::new(0);
     let case = |(payload, wrapping): (Vec<u8>, Wrapping)| {
@@ -194,7 +196,7 @@ fn stamp_packets_get_the_feedback_of_xcp() {
         return;
     }
     let mut object = MaybeUninit::uninit();
-    let skeleton = load(&mut object, Protocol::Xcp);
+    let skeleton = load(&mut object, Protocol::Xcp, false);
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(1000));
     let stamped = std::cell::Cell::new(0);
     let case = |(payload, wrapping): (Vec<u8>, Wrapping)| {
@@ -226,4 +228,47 @@ fn stamp_packets_get_the_feedback_of_xcp() {
     };
     runner.run(&(payload(), wrapping()), case).unwrap_or_else(|error| panic!("{error}"));
     assert!(stamped.get() > 50, "few of the cases were stamp packets: {}", stamped.get());
+}
+
+/// Bytes of the law's own class and of other traffic.
+fn class_bytes(skeleton: &RouterSkel<'_>) -> [u64; 2] {
+    [0u32, 1].map(|class| {
+        let cpus = skeleton.maps.classes.lookup_percpu(&class.to_ne_bytes(), MapFlags::ANY);
+        let bytes = |cpu: &Vec<u8>| u64::from_ne_bytes(cpu[..8].try_into().expect("eight"));
+        cpus.expect("an array").expect("of two").iter().map(bytes).sum()
+    })
+}
+
+/// On a shared link, RCP's stamp packets are of the own class and get its rate. XCP's are other traffic: the router leaves them
+/// unchanged, and its law does not hear of them.
+#[test]
+fn a_shared_link_stamps_rcp_over_quic_and_leaves_xcp() {
+    if skipped() {
+        return;
+    }
+    for protocol in [Protocol::Rcp, Protocol::Xcp] {
+        let mut object = MaybeUninit::uninit();
+        let skeleton = load(&mut object, protocol, true);
+        let is_own = protocol == Protocol::Rcp;
+        for (v6, tagged, has_checksum) in [(false, false, true), (true, false, true), (false, true, false)] {
+            let stamp = option::Stamp { value: 5000, rtt: MicrosFloat::from_micros(50_000), last: 50 };
+            let mut payload = Vec::new();
+            Packet { protocol, dcid: &[7; 8], scid: &[], stamp }.append(&mut payload);
+            payload.extend([0x40; 1200]);
+            let wrapping = Wrapping { v6, tagged, has_checksum, protocol: 17, padding: 0 };
+            let (frame, start, _) = wrapped(&payload, wrapping);
+            let (before, heard) = (class_bytes(&skeleton), counted_by_xcp(&skeleton));
+            let out = run(&skeleton, &frame);
+            if is_own {
+                assert_eq!(Packet::parse(&out[start..]).expect("a stamp packet").stamp.value, OFFER);
+            } else {
+                assert_eq!(out, frame);
+                assert_eq!(counted_by_xcp(&skeleton), heard);
+            }
+            let after = class_bytes(&skeleton);
+            let (its, others) = if is_own { (0, 1) } else { (1, 0) };
+            assert_eq!(after[its] - before[its], frame.len() as u64, "{protocol:?} {wrapping:?}");
+            assert_eq!(after[others], before[others], "{protocol:?} {wrapping:?}");
+        }
+    }
 }
