@@ -45,7 +45,8 @@ pub struct Arguments {
     /// stamped when they are received (xcp-b).
     #[arg(long, requires = "law")]
     half_duplex: bool,
-    /// Make classes for the law's own traffic and for other traffic, limited together to --rate.
+    /// Make classes for the law's own traffic and for other traffic, limited together to --rate. Under xcp,
+    /// flows over QUIC are other traffic and get no feedback.
     #[arg(long, value_name = "SCHEDULER", requires = "law")]
     share: Option<Scheduler>,
     /// Initial share of the own class, which `router share` adapts.
