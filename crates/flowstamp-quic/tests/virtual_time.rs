@@ -164,3 +164,17 @@ fn without_a_router_flows_fall_back() {
         assert!(alone.has_left && (alone.seconds - sack).abs() <= most, "{law}: {alone:?}, sack {sack}");
     }
 }
+
+/// A server that asks for proof of the client's address gets the request a round trip later, and the client's stamps are found. The
+/// transfer has the 3% that the project allows between QUIC and the simulator.
+#[test]
+fn a_retry_packet_costs_a_round_trip() {
+    const SIZE: usize = 300_000;
+    for law in ["sack", "rcp", "xcp"] {
+        let world = || World::new(&[law], router_of(law), None);
+        let [plain, retried] = [world(), world().with_retries()].map(|mut world| world.transfer(SIZE)[0]);
+        assert_eq!(retried.asked - plain.asked, DELAY * 2, "{law}");
+        let longer = retried.seconds / simulated(law, SIZE, retried.asked).0 - 1.0;
+        assert!(!retried.has_left && longer.abs() <= 0.03, "{law}: {:.2}% longer", longer * 100.0);
+    }
+}

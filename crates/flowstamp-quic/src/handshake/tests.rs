@@ -1,16 +1,16 @@
 //! Handshakes of two endpoints of quinn-proto in memory.
 
+#[path = "../../tests/end/mod.rs"]
+mod end;
+
 use super::*;
 use crate::controller;
 use crate::endpoint::{endpoint_config, transport};
 use crate::tls::{self, Trust};
-use bytes::BytesMut;
 use quinn::crypto::ServerConfig as _;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, ServerConfig};
-use quinn_proto::{
-    Connection as Protocol, ConnectionError, ConnectionHandle, DatagramEvent, Endpoint, Event,
-};
+use quinn_proto::{ConnectionError, Endpoint, Event};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -37,66 +37,54 @@ fn server_tls() -> (Arc<rustls::ServerConfig>, Arc<QuicServerConfig>) {
 
 /// One end of a handshake.
 struct End {
-    endpoint: Endpoint,
-    connection: Option<(ConnectionHandle, Protocol)>,
+    quinn: end::End,
     done: Option<Result<(), ConnectionError>>,
-    /// The answer to a first packet that is refused.
-    refusal: Option<Vec<u8>>,
+    /// The answer to a first packet, without a connection.
+    answer: Option<Vec<u8>>,
 }
 
 impl End {
+    fn new(quinn: end::End) -> Self {
+        Self { quinn, done: None, answer: None }
+    }
+
     /// Hands a datagram over.
     fn receive(&mut self, now: Instant, from: SocketAddr, bytes: &[u8]) {
-        let mut buffer = Vec::new();
-        match self.endpoint.handle(now, from, None, None, BytesMut::from(bytes), &mut buffer) {
-            Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                self.connection.as_mut().expect("a connection").1.handle_event(event);
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                match self.endpoint.accept(incoming, now, &mut buffer, None) {
-                    Ok(connection) => self.connection = Some(connection),
-                    Err(error) => {
-                        self.done = Some(Err(error.cause));
-                        self.refusal = error.response.map(|transmit| buffer[..transmit.size].to_vec());
-                    }
-                }
-            }
-            _ => {}
-        }
+        let end::Reaction { answer, refusal } = self.quinn.receive(now, from, bytes);
+        self.answer = answer;
+        self.done = refusal.map(Err).or(self.done.take());
     }
 
     /// The datagrams that it sends now.
     fn send(&mut self, now: Instant) -> Vec<Vec<u8>> {
-        let Some((handle, connection)) = &mut self.connection else {
-            return self.refusal.take().into_iter().collect();
-        };
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(event) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(event);
+        self.quinn.settle();
+        if let Some((_, connection)) = &mut self.quinn.connection {
+            while let Some(event) = connection.poll() {
+                match event {
+                    Event::Connected => self.done = Some(Ok(())),
+                    Event::ConnectionLost { reason } => self.done = Some(Err(reason)),
+                    _ => {}
+                }
             }
         }
-        while let Some(event) = connection.poll() {
-            match event {
-                Event::Connected => self.done = Some(Ok(())),
-                Event::ConnectionLost { reason } => self.done = Some(Err(reason)),
-                _ => {}
-            }
-        }
-        let mut sent = Vec::new();
-        let mut buffer = Vec::new();
-        while let Some(transmit) = connection.poll_transmit(now, 1, &mut buffer) {
-            sent.push(buffer[..transmit.size].to_vec());
-            buffer.clear();
-        }
-        sent
+        self.answer.take().into_iter().chain(std::iter::from_fn(|| self.quinn.datagram(now))).collect()
     }
 }
 
-/// Performs a handshake. Returns how it ends for the client and for the server.
-fn shake(
+/// How a handshake ends for the client and for the server.
+type Ends = [Option<Result<(), ConnectionError>>; 2];
+
+/// Performs a handshake.
+fn shake(client: Arc<dyn crypto::ClientConfig>, server: Arc<dyn crypto::ServerConfig>) -> Ends {
+    shake_over(client, server, None)
+}
+
+/// Performs a handshake. With `retry`, the server sends a Retry packet first, which `retry` may change.
+fn shake_over(
     client: Arc<dyn crypto::ClientConfig>,
     server: Arc<dyn crypto::ServerConfig>,
-) -> [Option<Result<(), ConnectionError>>; 2] {
+    retry: Option<&dyn Fn(&mut Vec<u8>)>,
+) -> Ends {
     let now = Instant::now();
     let addresses: [SocketAddr; 2] = [([10, 0, 0, 1], 1).into(), ([10, 0, 0, 2], 2).into()];
     let config = Arc::new(endpoint_config());
@@ -106,14 +94,18 @@ fn shake(
     server_config.transport_config(Arc::new(transport(&flow(false), MTU)));
     let mut endpoint = Endpoint::new(Arc::clone(&config), None, false, Some([1; 32]));
     let connection = endpoint.connect(now, client_config, addresses[1], "localhost").expect("a client");
-    let mut client = End { endpoint, connection: Some(connection), done: None, refusal: None };
+    let mut client = End::new(end::End::new(endpoint, Some(connection)));
     let endpoint = Endpoint::new(config, Some(Arc::new(server_config)), false, Some([2; 32]));
-    let mut server = End { endpoint, connection: None, done: None, refusal: None };
+    let mut server = End::new(end::End { retries: retry.is_some(), ..end::End::new(endpoint, None) });
     let mut flying = VecDeque::new();
     loop {
         flying.extend(client.send(now).into_iter().map(|bytes| (true, bytes)));
         flying.extend(server.send(now).into_iter().map(|bytes| (false, bytes)));
-        let Some((to_server, bytes)) = flying.pop_front() else { return [client.done, server.done] };
+        let Some((to_server, mut bytes)) = flying.pop_front() else { return [client.done, server.done] };
+        // RFC 9000 section 17.2.5: a long header of type 3 is a Retry packet.
+        if let (false, true, Some(change)) = (to_server, bytes[0] & 0xf0 == 0xf0, retry) {
+            change(&mut bytes);
+        }
         let (end, from) = if to_server { (&mut server, addresses[0]) } else { (&mut client, addresses[1]) };
         end.receive(now, from, &bytes);
     }
@@ -183,6 +175,34 @@ fn a_malformed_parameter_ends_the_handshake() {
             let wanted = if at_client { &server } else { &client };
             assert!(!wanted.scone.is_wanted(), "a malformed parameter asks for nothing");
         }
+    }
+}
+
+/// A client that gets a Retry packet starts again with its token, and learns of SCONE as others do.
+#[test]
+fn a_retry_packet_starts_the_handshake_again() {
+    let (tls, quinn) = server_tls();
+    let retried = std::cell::Cell::new(0);
+    let count = |_: &mut Vec<u8>| retried.set(retried.get() + 1);
+    let (client, server) = (flow(true), flow(true));
+    let ends = (ClientTls::new(client_tls(), &client), ServerTls::new(&tls, &quinn, &server));
+    assert_eq!(shake_over(ends.0, ends.1, Some(&count)), [Some(Ok(())), Some(Ok(()))]);
+    assert_eq!((retried.get(), client.scone.is_wanted(), server.scone.is_wanted()), (1, true, true));
+}
+
+/// A client ignores a Retry packet that was changed anywhere (RFC 9000 section 17.2.5.2).
+#[test]
+fn a_changed_retry_packet_is_ignored() {
+    let (tls, quinn) = server_tls();
+    // Bytes: flags; version; two connection IDs of 8 with their lengths; the token; the tag.
+    for at in [0, 6, 16, 30, 60, usize::MAX] {
+        let change = |bytes: &mut Vec<u8>| {
+            let at = at.min(bytes.len() - 1);
+            bytes[at] ^= 1;
+        };
+        let (client, server) = (flow(true), flow(true));
+        let ends = (ClientTls::new(client_tls(), &client), ServerTls::new(&tls, &quinn, &server));
+        assert_eq!(shake_over(ends.0, ends.1, Some(&change)), [None, None], "byte {at}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! Connections of quinn-proto, and the path that they share, in virtual time.
 
-use bytes::BytesMut;
+#[path = "../end/mod.rs"]
+mod end;
+
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_quic::controller::{self, Flow};
@@ -13,10 +15,7 @@ use flowstamp_quic::stamps::ECHOES;
 use flowstamp_quic::tls::{self, Trust};
 use flowstamp_wire::quic_stamp::Echo;
 use quinn::crypto::rustls::QuicServerConfig;
-use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ServerConfig,
-    StreamEvent, StreamId,
-};
+use quinn_proto::{ClientConfig, Dir, Endpoint, Event, ServerConfig, StreamEvent, StreamId};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,38 +24,20 @@ use std::time::{Duration, Instant};
 pub const MTU: u16 = 1200;
 pub const DELAY: Time = Time::from_millis(20);
 
-/// One end of a connection.
+/// One end of a connection, and its socket.
 struct End {
-    endpoint: Endpoint,
-    connection: Option<(ConnectionHandle, Connection)>,
+    quinn: end::End,
     flow: Arc<Flow>,
     /// A datagram that the pace holds back.
     held: Option<Vec<u8>>,
 }
 
 impl End {
-    /// Handles what the connection has for its endpoint.
-    fn settle(&mut self) {
-        let Some((handle, connection)) = &mut self.connection else { return };
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(event) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(event);
-            }
-        }
-    }
-
     /// The datagrams that leave now, as the socket sends them.
     fn send(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut sent = Vec::new();
-        let Some((_, connection)) = &mut self.connection else { return sent };
         loop {
-            let contents = self.held.take().or_else(|| {
-                let mut buffer = Vec::new();
-                connection.poll_transmit(now, 1, &mut buffer).map(|transmit| {
-                    buffer.truncate(transmit.size);
-                    buffer
-                })
-            });
+            let contents = self.held.take().or_else(|| self.quinn.datagram(now));
             let Some(contents) = contents else { return sent };
             let mut sender = self.flow.lock();
             let Ok(departure) = self.flow.leaving(&mut sender, now, &contents) else {
@@ -71,7 +52,7 @@ impl End {
 
     /// When it has something to do next.
     fn next(&mut self, now: Instant) -> Option<Instant> {
-        let (_, connection) = self.connection.as_mut()?;
+        let (_, connection) = self.quinn.connection.as_mut()?;
         let held = if self.held.is_some() { self.flow.lock().held(now) } else { None };
         held.into_iter().chain(connection.poll_timeout()).min()
     }
@@ -82,7 +63,6 @@ struct Pair {
     client: End,
     server: End,
     addresses: [SocketAddr; 2],
-    server_config: Arc<ServerConfig>,
     /// The client's connection IDs.
     own: OwnIds,
     /// When the next echo may leave.
@@ -106,7 +86,6 @@ impl Pair {
         let plain = Arc::new(QuicServerConfig::try_from(Arc::clone(&server_tls)).unwrap());
         let mut server_config = ServerConfig::with_crypto(ServerTls::new(&server_tls, &plain, &server_flow));
         server_config.transport_config(Arc::new(transport(&server_flow, MTU)));
-        let server_config = Arc::new(server_config);
         let own = OwnIds::default();
         let (mut config, made) = (endpoint_config(), own.clone());
         config.cid_generator(move || Box::new(made.clone()));
@@ -115,40 +94,19 @@ impl Pair {
             ClientConfig::new(ClientTls::new(tls::client(Trust::Anybody).unwrap(), &client_flow));
         client_config.transport_config(Arc::new(transport(&client_flow, MTU)));
         let connection = endpoint.connect(epoch, client_config, addresses[1], "localhost").unwrap();
-        let client = End { endpoint, connection: Some(connection), flow: client_flow, held: None };
+        let client = End { quinn: end::End::new(endpoint, Some(connection)), flow: client_flow, held: None };
         let config = Arc::new(endpoint_config());
-        let endpoint =
-            Endpoint::new(config, Some(Arc::clone(&server_config)), false, Some([101 + number; 32]));
-        let server = End { endpoint, connection: None, flow: server_flow, held: None };
-        Self {
-            client,
-            server,
-            addresses,
-            server_config,
-            own,
-            echoed: Time::ZERO,
-            law,
-            asked: None,
-            got: 0,
-            done: None,
-        }
+        let endpoint = Endpoint::new(config, Some(Arc::new(server_config)), false, Some([101 + number; 32]));
+        let server = End { quinn: end::End::new(endpoint, None), flow: server_flow, held: None };
+        Self { client, server, addresses, own, echoed: Time::ZERO, law, asked: None, got: 0, done: None }
     }
 
-    fn arrive(&mut self, now: Instant, to_client: bool, bytes: &[u8]) {
+    /// Hands a datagram over. Returns the one that answers it at once.
+    fn arrive(&mut self, now: Instant, to_client: bool, bytes: &[u8]) -> Option<Vec<u8>> {
         let stamp = if to_client { self.client.flow.stamps.strip(bytes, &self.own) } else { 0 };
         let from = self.addresses[usize::from(to_client)];
         let end = if to_client { &mut self.client } else { &mut self.server };
-        let mut buffer = Vec::new();
-        match end.endpoint.handle(now, from, None, None, BytesMut::from(&bytes[stamp..]), &mut buffer) {
-            Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                end.connection.as_mut().unwrap().1.handle_event(event);
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                let config = Some(Arc::clone(&self.server_config));
-                end.connection = end.endpoint.accept(incoming, now, &mut buffer, config).ok();
-            }
-            _ => {}
-        }
+        end.quinn.receive(now, from, &bytes[stamp..]).answer
     }
 
     fn echo_due(&self, now: Time) -> Option<Time> {
@@ -159,7 +117,7 @@ impl Pair {
     fn echo(&mut self, now: Time) {
         if self.echo_due(now).is_some_and(|due| due <= now) {
             let echo: Echo = self.client.flow.stamps.take_echo().unwrap();
-            let connection = &mut self.client.connection.as_mut().unwrap().1;
+            let connection = &mut self.client.quinn.connection.as_mut().unwrap().1;
             connection.datagrams().send(bytes::Bytes::copy_from_slice(&echo.to_bytes()), true).unwrap();
             self.echoed = now + Time::from_nanos((connection.rtt() / ECHOES).as_nanos() as u64);
         }
@@ -167,7 +125,7 @@ impl Pair {
 
     /// Asks once the client is connected, and reads what has arrived of the answer of `size` bytes.
     fn ask_and_read(&mut self, now: Time, size: usize) {
-        let connection = &mut self.client.connection.as_mut().unwrap().1;
+        let connection = &mut self.client.quinn.connection.as_mut().unwrap().1;
         while let Some(event) = connection.poll() {
             if let Event::Connected = event {
                 let id = connection.streams().open(Dir::Bi).unwrap();
@@ -190,7 +148,7 @@ impl Pair {
 
     /// The server hears echoes, and answers a request with `size` bytes. A request that names another law starts it afresh.
     fn serve(&mut self, now: Instant, size: usize) {
-        let Some((_, connection)) = &mut self.server.connection else { return };
+        let Some((_, connection)) = &mut self.server.quinn.connection else { return };
         while let Some(event) = connection.poll() {
             match event {
                 Event::Stream(StreamEvent::Opened { .. }) => {
@@ -257,6 +215,14 @@ impl World {
         Self { epoch, now: Time::ZERO, pairs, bottleneck, flying: BTreeMap::new(), number: 0, pauses }
     }
 
+    /// Makes the servers ask each client for proof of its address.
+    pub fn with_retries(mut self) -> Self {
+        for pair in &mut self.pairs {
+            pair.server.quinn.retries = true;
+        }
+        self
+    }
+
     /// The counts of the bottleneck so far.
     pub fn counts(&self) -> Counts {
         self.bottleneck.counts()
@@ -313,8 +279,8 @@ impl World {
         let (now, paused) = (self.at(self.now), self.paused().is_some());
         for which in 0..self.pairs.len() {
             let pair = &mut self.pairs[which];
-            pair.client.settle();
-            pair.server.settle();
+            pair.client.quinn.settle();
+            pair.server.quinn.settle();
             let up = pair.client.send(now);
             let down = if paused { Vec::new() } else { pair.server.send(now) };
             for bytes in up {
@@ -350,7 +316,7 @@ impl World {
         let (now, pause) = (self.at(self.now), self.paused());
         for pair in &mut self.pairs {
             for (server, end) in [(false, &mut pair.client), (true, &mut pair.server)] {
-                if let Some((_, connection)) = &mut end.connection {
+                if let Some((_, connection)) = &mut end.quinn.connection {
                     if connection.poll_timeout().is_some_and(|at| at <= now) && !(server && pause.is_some()) {
                         connection.handle_timeout(now);
                     }
@@ -361,7 +327,11 @@ impl World {
             let (to_client, which, bytes) = entry.remove();
             match pause {
                 Some(end) if !to_client => self.fly(end, to_client, which, bytes),
-                _ => self.pairs[which].arrive(now, to_client, &bytes),
+                _ => {
+                    if let Some(answer) = self.pairs[which].arrive(now, to_client, &bytes) {
+                        self.fly(self.now + DELAY, !to_client, which, answer);
+                    }
+                }
             }
         }
         for pair in &mut self.pairs {
