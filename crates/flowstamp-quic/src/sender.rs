@@ -32,6 +32,7 @@ use crate::records::Records;
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{Ack, Congestion, Echo, FlowView, SenderLaw, SenderTraits};
 use flowstamp_laws::stamp::Stamp;
+use flowstamp_laws::tcp;
 use flowstamp_laws::transport::Params;
 use flowstamp_laws::transport::rates::Rates;
 use flowstamp_laws::transport::rto::RttEstimator;
@@ -108,7 +109,7 @@ pub struct Sender {
     echo: Stamp,
     /// XCP: the last sum that the receiver echoed; zero before the first.
     granted: u32,
-    /// XCP met no router, and `law` is a TCP instead of that of `spec`.
+    /// The flow found no router of its law at the bottleneck, and `law` is a TCP instead of that of `spec`.
     left: bool,
     /// When the pace lets the next datagram leave.
     next_departure: Option<Instant>,
@@ -190,8 +191,8 @@ impl Sender {
 
     /// Whether the flow has found no router of its law at the bottleneck, and has become a TCP.
     #[must_use]
-    pub fn has_left(&self) -> bool {
-        self.left || self.law.report().fallen_back.is_some()
+    pub const fn has_left(&self) -> bool {
+        self.left
     }
 
     /// Smoothed round-trip time without the receiver's delays subtracted, zero before the first sample.
@@ -306,6 +307,7 @@ impl Sender {
         if persistent {
             self.note_reduction(false);
             self.law.on_congestion(now, Congestion::Timeout { flight: flight.max(1) });
+            self.follow();
             (self.phase, self.recover) = (Phase::Timeout, self.records.next());
             return;
         } else if self.phase != Phase::Open {
@@ -366,6 +368,7 @@ impl Sender {
             in_recovery: was_recovering || marked && classic || !ack.advanced,
             window_limited: !ack.app_limited,
         });
+        self.follow();
         if self.phase != Phase::Open && una >= self.recover {
             self.phase = Phase::Open;
         }
@@ -423,7 +426,11 @@ impl Sender {
         self.settle();
         if echo.value == 0 {
             if self.granted == 0 {
-                self.leave();
+                // The same window in packets, which are shorter.
+                let initial_window = self.law.cwnd() / f64::from(self.packet_bytes());
+                let packet_bytes = self.plain_packet_bytes();
+                let flow = FlowView { packet_bytes, initial_window, app_rate: None };
+                self.leave(SenderSpec::default().build(&flow));
             }
             return;
         }
@@ -442,12 +449,25 @@ impl Sender {
         });
     }
 
-    /// Goes on as a TCP with selective acks, and the window so far.
-    fn leave(&mut self) {
-        let (tcp, packet_bytes) = (SenderSpec::default(), self.packet_bytes());
-        let initial_window = self.law.cwnd() / f64::from(packet_bytes);
-        self.law = tcp.build(&FlowView { packet_bytes, initial_window, app_rate: None });
-        self.traits = tcp.traits();
+    /// Continues as the TCP that RCP's law has become, if it has.
+    fn follow(&mut self) {
+        let AnySender::Rcp(rcp) = &self.law else { return };
+        if let Some(tcp) = rcp.tcp() {
+            let packet_bytes = self.plain_packet_bytes();
+            self.leave(AnySender::Sack(tcp.resized(&tcp::Params::default(), packet_bytes)));
+        }
+    }
+
+    /// Size of a full packet without a stamp, bytes.
+    fn plain_packet_bytes(&self) -> u32 {
+        u32::from(self.mtu) + BELOW_QUIC
+    }
+
+    /// Continues under `tcp`, a TCP with selective acks whose packets carry no stamp.
+    fn leave(&mut self, tcp: AnySender) {
+        self.overhead = BELOW_QUIC;
+        self.law = tcp;
+        self.traits = SenderSpec::default().traits();
         self.rates = self.traits.delivery_rate.then(Rates::default);
         self.left = true;
     }

@@ -13,6 +13,8 @@ use flowstamp_laws::transport::{self, AckPacket, Agreed, DataPacket, Params, Rec
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_quic::controller;
 use flowstamp_quic::sender::{BELOW_QUIC, INITIAL_WINDOW, Sender};
+use flowstamp_wire::option::{Protocol, UNBOUNDED_RATE};
+use flowstamp_wire::quic_stamp::Echo;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -358,4 +360,51 @@ fn a_law_that_starts_afresh_hears_of_a_mark() {
     let before = quic.window();
     quic.sender.on_congestion_event(now, now, false, 0);
     assert!(quic.window() < before, "{} after {before}", quic.window());
+}
+
+/// A flow of RCP or XCP that has found no router continues with packets that carry no stamp. Its law counts those packets, and has as
+/// many of them in its window as before.
+#[test]
+fn a_flow_that_has_fallen_back_counts_packets_without_a_stamp() {
+    const STAMP: u32 = 23;
+    // A path without routers returns the wish of RCP, and no change of XCP.
+    for (law, protocol, value) in [("rcp", Protocol::Rcp, UNBOUNDED_RATE), ("xcp", Protocol::Xcp, 0)] {
+        let spec = controller::law(law).unwrap();
+        let mut quic = Quic::new(&spec);
+        quic.sender.restart(&spec, STAMP);
+        assert_eq!((quic.sender.packet_bytes(), quic.sender.has_left()), (PACKET + STAMP, false), "{law}");
+        assert!(quic.send(Time::ZERO, 0));
+        let now = quic.at(RTT);
+        quic.sender.hear(now, Echo { protocol, value });
+        quic.ack(RTT, 0);
+        // The initial window, and slow start's packet for the ack.
+        assert_eq!(quic.window(), 11.0 * f64::from(PACKET), "{law}");
+        assert_eq!((quic.sender.packet_bytes(), quic.sender.has_left()), (PACKET, true), "{law}");
+        assert_eq!(quic.sender.window(), 11 * u64::from(MTU) + 1, "{law}");
+    }
+}
+
+/// RCP's law may also become a TCP during a flow. Its slow-start threshold, half of the packets in flight, stays.
+#[test]
+fn a_flow_that_falls_back_late_keeps_its_threshold() {
+    let spec = controller::law("rcp").unwrap();
+    let mut quic = Quic::new(&spec);
+    quic.sender.restart(&spec, 23);
+    assert!(quic.send(Time::ZERO, 0));
+    // 1.5 MB/s, a thousand packets per second: 40 in a round trip, and one more.
+    let now = quic.at(RTT);
+    quic.sender.hear(now, Echo { protocol: Protocol::Rcp, value: 1500 });
+    quic.ack(RTT, 0);
+    for n in 1..=40 {
+        assert!(quic.send(RTT + TX * n, n));
+    }
+    let (now, sent) = (quic.at(Time::from_secs(3)), quic.flying[&20]);
+    quic.flying.retain(|n, _| *n > 20);
+    assert!(!quic.sender.has_left());
+    quic.sender.on_congestion_event(now, sent, true, 20 * u64::from(MTU));
+    assert!(quic.sender.has_left());
+    assert_eq!(quic.window(), f64::from(PACKET), "one packet after a timeout");
+    let AnySender::Sack(tcp) = quic.sender.law() else { panic!("a TCP") };
+    let threshold = tcp.ssthresh() / f64::from(PACKET);
+    assert!((threshold - 20.0).abs() < 1e-9, "{threshold}");
 }

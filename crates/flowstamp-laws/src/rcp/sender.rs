@@ -108,7 +108,9 @@ impl Sender {
         self.cwnd = (self.rate * srtt.as_secs_f64()).max(0.0) + self.packet_bytes;
     }
 
-    fn tcp(&self) -> Option<&Sack> {
+    /// The TCP that the flow has become; `None` while it obeys routers.
+    #[must_use]
+    pub fn tcp(&self) -> Option<&Sack> {
         self.switch.as_ref().and_then(|s| s.tcp.as_ref())
     }
 

@@ -168,6 +168,21 @@ impl<G> Window<G> {
     }
 }
 
+impl<G: Growth> Window<G> {
+    /// The same window in packets of another size. The growth law starts afresh.
+    #[must_use]
+    pub fn resized(&self, params: &G::Params, packet_bytes: u32) -> Self {
+        let scale = f64::from(packet_bytes) / self.packet();
+        Self {
+            cwnd: self.cwnd * scale,
+            ssthresh: self.ssthresh * scale,
+            srtt_s: self.srtt_s,
+            timed_out: self.timed_out,
+            ..Self::new(params, &FlowView { packet_bytes, initial_window: 1.0, app_rate: None })
+        }
+    }
+}
+
 impl<G: Growth> SenderLaw for Window<G> {
     type Params = G::Params;
 
