@@ -220,6 +220,12 @@ impl Air {
         self.radios[cell as usize].macs[station as usize].packets.pop_front()
     }
 
+    /// The packets that a station's MAC has for A-MPDUs, oldest first.
+    pub fn held_by(&self, cell: u32, station: u32) -> impl Iterator<Item = &Packet> {
+        let mac = self.radios[cell as usize].macs.get(station as usize);
+        mac.into_iter().flat_map(|mac| mac.packets.iter().chain(&mac.staged))
+    }
+
     /// Number of packets that MACs have for A-MPDUs.
     #[must_use]
     pub fn held(&self) -> u64 {

@@ -251,7 +251,8 @@ impl Simulation {
     /// The packets on a router link in the order of arrival, followed by the queued packets. Empty if there is no such
     /// link.
     pub fn crossing(&self, link: &str) -> Vec<Crossing> {
-        let Some((port, line)) = self.net.routers().find(|(port, _)| port.laws().name == link) else {
+        let mut routers = self.net.routers().enumerate();
+        let Some((number, (port, line))) = routers.find(|(_, (port, _))| port.laws().name == link) else {
             return Vec::new();
         };
         let (now, delay) = (self.net.now, line.delay().as_secs_f64());
@@ -265,7 +266,7 @@ impl Simulation {
                 (gone <= now).then(|| ((now - gone).as_secs_f64() / delay.max(f64::MIN_POSITIVE)).min(1.0));
             Crossing { group, data, part }
         });
-        let before_it = port.before_the_line().map(|packet| {
+        let before_it = self.net.in_mac(number).chain(port.before_the_line()).map(|packet| {
             let (group, data) = group(packet);
             Crossing { group, data, part: None }
         });

@@ -94,6 +94,21 @@ fn packets_of_a_flow_stay_in_order() {
     }
 }
 
+/// Packets that the MAC holds for A-MPDUs are seen as queued. None of them arrives: after 30.5 ms, 21 packets have come, one per
+/// millisecond, through 10 ms of cable.
+#[test]
+fn packets_that_the_mac_holds_are_seen() {
+    let text =
+        cell(1, &format!("{M32}, short_retry_limit = 255"), "", &(udp(12.0, "w0") + "jitter = \"none\"\n"))
+            .replace("\"65Mbps\" }", "\"65Mbps\", error_rate = 0.999999 }");
+    let mut simulation = Simulation::new(&try_load(&text).expect("a scenario"), None).expect("a network");
+    let at = flowstamp_laws::Time::from_micros(30_500);
+    simulation.run_until(at, &mut |_| std::ops::ControlFlow::Continue(())).expect("not stopped");
+    let seen = simulation.crossing("air.ap");
+    assert!(seen.len() == 21 && seen.iter().all(|packet| packet.data && packet.part.is_none()), "{seen:?}");
+    assert_eq!(simulation.crossing("air.w0"), []);
+}
+
 /// The law's mean estimate after warm-up, Mb/s.
 fn estimate(r: &Results) -> f64 {
     let wanted =

@@ -5,6 +5,8 @@ use super::pfc::FULL;
 use crate::events::{Class, Source};
 use crate::link::{Admission, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};
+use crate::packet::Packet;
+use crate::plan::Medium;
 use flowstamp_laws::router::LinkChange;
 use flowstamp_laws::units::Time;
 
@@ -101,6 +103,15 @@ impl Fabric {
         if first {
             self.events.push(self.now, Source::new(Class::Delivery, number));
         }
+    }
+
+    /// The packets that the MAC before a link has for A-MPDUs, oldest first.
+    pub fn in_mac(&self, number: usize) -> impl Iterator<Item = &Packet> {
+        let station = match self.medium_of[number] {
+            Medium::Cell { cell, station } => Some((cell, station)),
+            _ => None,
+        };
+        station.into_iter().flat_map(|(cell, station)| self.air.held_by(cell, station))
     }
 
     /// Tells the router law of a station's interface of an ack.
