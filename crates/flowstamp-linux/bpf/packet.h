@@ -276,43 +276,18 @@ FS_INLINE bool fs_find_quic(struct __sk_buff *skb, __u16 exid, struct fs_found *
 	return true;
 }
 
-/* Reads RCP's rate and the RTT that a packet carries. False if they are outside the frame's linear part. */
-FS_INLINE bool fs_rcp_carried(struct __sk_buff *skb, const struct fs_found *found, __be32 *rate, __u64 *rtt_us)
-{
-	struct fs_shim *shim;
-	__u8 *option;
-
-	if (found->quic) {
-		__u8 stamp[FS_AT_FLAGS - FS_AT_STAMP];
-
-		if (bpf_skb_load_bytes(skb, found->option + FS_AT_STAMP, stamp, sizeof(stamp)))
-			return false;
-		__builtin_memcpy(rate, stamp, sizeof(*rate));
-		*rtt_us = fs_rtt_unpack((__u16)stamp[4] << 8 | stamp[5]);
-		return true;
-	}
-	if (found->shim) {
-		shim = FS_AT(found->option, FS_SHIM_LEN);
-		if (!shim)
-			return false;
-		*rate = shim->rate;
-		*rtt_us = bpf_ntohs(shim->rtt_ms) * 1000ULL;
-		return true;
-	}
-	option = FS_AT(found->option, FS_LONG_LEN);
-	if (!option)
-		return false;
-	__builtin_memcpy(rate, option + FS_AT_STAMP, sizeof(*rate));
-	*rtt_us = fs_rtt_unpack((__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1]);
-	return true;
-}
+/* The stamp of the option or of a stamp packet: the word that routers write, and RTT and last field as encoded. */
+struct fs_carried {
+	__be32 value;
+	__u16 rtt;
+	__u16 last;
+};
 
 /*
- * Reads XCP's change, and its RTT and packets in flight as the stamp encodes them. False if they are outside the frame's linear part.
- * The two branches differ in the kind of memory, so the verifier allows no common code for them.
+ * Reads the stamp. False if it is outside the frame's linear part. The two branches differ in the kind of memory, so the
+ * verifier allows no common code for them.
  */
-FS_INLINE bool fs_xcp_carried(struct __sk_buff *skb, const struct fs_found *found, __be32 *change, __u16 *rtt,
-			      __u16 *in_flight)
+FS_INLINE bool fs_stamp_carried(struct __sk_buff *skb, const struct fs_found *found, struct fs_carried *carried)
 {
 	__u8 *option;
 
@@ -321,17 +296,38 @@ FS_INLINE bool fs_xcp_carried(struct __sk_buff *skb, const struct fs_found *foun
 
 		if (bpf_skb_load_bytes(skb, found->option + FS_AT_STAMP, stamp, sizeof(stamp)))
 			return false;
-		__builtin_memcpy(change, stamp, sizeof(*change));
-		*rtt = (__u16)stamp[4] << 8 | stamp[5];
-		*in_flight = (__u16)stamp[6] << 8 | stamp[7];
+		__builtin_memcpy(&carried->value, stamp, sizeof(carried->value));
+		carried->rtt = (__u16)stamp[4] << 8 | stamp[5];
+		carried->last = (__u16)stamp[6] << 8 | stamp[7];
 		return true;
 	}
 	option = FS_AT(found->option, FS_LONG_LEN);
 	if (!option)
 		return false;
-	__builtin_memcpy(change, option + FS_AT_STAMP, sizeof(*change));
-	*rtt = (__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1];
-	*in_flight = (__u16)option[FS_AT_FLAGS] << 8 | option[FS_AT_FLAGS + 1];
+	__builtin_memcpy(&carried->value, option + FS_AT_STAMP, sizeof(carried->value));
+	carried->rtt = (__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1];
+	carried->last = (__u16)option[FS_AT_FLAGS] << 8 | option[FS_AT_FLAGS + 1];
+	return true;
+}
+
+/* Reads RCP's rate and the RTT that a packet carries, also in the shim. False if they are outside the frame's linear part. */
+FS_INLINE bool fs_rcp_carried(struct __sk_buff *skb, const struct fs_found *found, __be32 *rate, __u64 *rtt_us)
+{
+	struct fs_carried carried;
+	struct fs_shim *shim;
+
+	if (found->shim) {
+		shim = FS_AT(found->option, FS_SHIM_LEN);
+		if (!shim)
+			return false;
+		*rate = shim->rate;
+		*rtt_us = bpf_ntohs(shim->rtt_ms) * 1000ULL;
+		return true;
+	}
+	if (!fs_stamp_carried(skb, found, &carried))
+		return false;
+	*rate = carried.value;
+	*rtt_us = fs_rtt_unpack(carried.rtt);
 	return true;
 }
 

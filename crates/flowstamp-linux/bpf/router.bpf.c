@@ -214,10 +214,10 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
 	__u32 packets = fs_segments(skb), bytes = skb->wire_len;
 	struct fs_found found = {};
+	struct fs_carried carried;
 	__u64 rtt_us, x_q4;
-	__u16 rtt, in_flight;
-	__be32 was, stamp;
-	__s32 carried, feedback;
+	__be32 stamp;
+	__s32 change, feedback;
 	/* On a shared link, the search for both would be more than the verifier follows. */
 	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_XCP, FS_PROTO_TCP, &found) ||
 		       (!config.share && fs_find_quic(skb, FS_EXID_XCP, &found));
@@ -241,22 +241,22 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 		sum->xcp_b.frames++;
 		sum->xcp_b.packets += packets;
 	}
-	if (!stamped || !fs_xcp_carried(skb, &found, &was, &rtt, &in_flight)) {
+	if (!stamped || !fs_stamp_carried(skb, &found, &carried)) {
 		sum->xcp.input_bytes += bytes;
 		return;
 	}
-	rtt_us = rtt == FS_RTT_UNKNOWN ? 0 : fs_rtt_unpack(rtt);
-	x_q4 = fs_xcp_x_q4(rtt_us, in_flight);
+	rtt_us = carried.rtt == FS_RTT_UNKNOWN ? 0 : fs_rtt_unpack(carried.rtt);
+	x_q4 = fs_xcp_x_q4(rtt_us, carried.last);
 	params.max_rtt_us = config.xcp.max_rtt_us;
-	carried = bpf_ntohl(was);
+	change = bpf_ntohl(carried.value);
 	bpf_spin_lock(&link->lock);
 	x_q4 = fs_xcp_bounded(&link->xcp, bytes / packets, x_q4);
-	feedback = fs_xcp_departure(&link->xcp, bytes, packets, rtt_us, x_q4, carried);
+	feedback = fs_xcp_departure(&link->xcp, bytes, packets, rtt_us, x_q4, change);
 	bpf_spin_unlock(&link->lock);
 	fs_xcp_arrival(&params, &sum->xcp, bytes, packets, rtt_us, x_q4);
-	if (feedback < carried) {
+	if (feedback < change) {
 		stamp = bpf_htonl(feedback);
-		fs_write_stamp(skb, &found, was, stamp);
+		fs_write_stamp(skb, &found, carried.value, stamp);
 	}
 }
 
