@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{run, timeless, try_load};
+use common::{mean, refusal, run, run_in_steps, samples, timeless, try_load};
+use flowstamp_laws::Time;
 use flowstamp_sim::Simulation;
 use flowstamp_sim::results::Results;
 use proptest::prelude::*;
@@ -102,7 +103,7 @@ fn packets_that_the_mac_holds_are_seen() {
         cell(1, &format!("{M32}, short_retry_limit = 255"), "", &(udp(12.0, "w0") + "jitter = \"none\"\n"))
             .replace("\"65Mbps\" }", "\"65Mbps\", error_rate = 0.999999 }");
     let mut simulation = Simulation::new(&try_load(&text).expect("a scenario"), None).expect("a network");
-    let at = flowstamp_laws::Time::from_micros(30_500);
+    let at = Time::from_micros(30_500);
     simulation.run_until(at, &mut |_| std::ops::ControlFlow::Continue(())).expect("not stopped");
     let seen = simulation.crossing("air.ap");
     assert!(seen.len() == 21 && seen.iter().all(|packet| packet.data && packet.part.is_none()), "{seen:?}");
@@ -111,12 +112,7 @@ fn packets_that_the_mac_holds_are_seen() {
 
 /// The law's mean estimate after warm-up, Mb/s.
 fn estimate(r: &Results) -> f64 {
-    let wanted =
-        |k: &flowstamp_sim::results::SeriesKey| k.name == "air.ap" && k.metric == "wifi_capacity_bps";
-    let key = r.series.keys.iter().position(wanted).expect("the law's variable") as u32;
-    let rows = r.series.key.iter().zip(&r.series.time_s).zip(&r.series.value);
-    let values: Vec<_> = rows.filter(|((k, t), _)| **k == key && **t > 1.0).map(|(_, v)| *v).collect();
-    values.iter().sum::<f64>() / values.len() as f64 * 1e-6
+    mean(&samples(r, "air.ap", "wifi_capacity_bps", 1.0)) * 1e-6
 }
 
 /// A backlogged run gives the capacity. The estimate is within 5% of it when the load is 10%, 50%, 100% or 150%: the
@@ -153,10 +149,6 @@ fn abc_fills_a_cell_that_it_is_not_told() {
 
 #[test]
 fn what_cannot_be_honoured_is_refused_in_one_line() {
-    let refused = |text: String| {
-        let loaded = try_load(&text).and_then(|l| Simulation::new(&l, None).map(|_| ()));
-        loaded.expect_err(&text).to_string()
-    };
     let abc = "[[flows]]\nname = \"f\"\nlaw = \"abc\"\nfrom = \"n\"\nto = \"w0\"\n";
     let wired = cell(1, M32, "router = { law = \"abc\", capacity = \"wifi\" }", abc)
         .replace("buffer = \"1000pkt\" }", "router = { law = \"abc\", capacity = \"wifi\" } }");
@@ -177,7 +169,7 @@ fn what_cannot_be_honoured_is_refused_in_one_line() {
         (cell(1, M32, "router = \"abc\"", abc), "is unknown in a cell; set capacity = \"wifi\", or set"),
         (wired, "router.capacity: is \"wifi\", but the link is no interface of a radio cell; leave it out"),
     ] {
-        let message = refused(text);
+        let message = refusal(&text);
         assert!(message.contains(words) && !message.contains('\n'), "{words}: {message}");
     }
     // Its interfaces can be captured.
@@ -212,13 +204,7 @@ proptest! {
             .replace("duration = \"6s\"", &format!("seed = {seed}\nduration = \"2s\""));
         let whole = timeless(&run(&text).summary);
         prop_assert_eq!(&whole, &timeless(&run(&text).summary));
-        let loaded = try_load(&text).expect("a scenario");
-        let mut simulation = Simulation::new(&loaded, None).expect("a network");
-        for at in [300u64, 999, 1000, 1001, 2000] {
-            simulation
-                .run_until(flowstamp_laws::Time::from_millis(at), &mut |_| std::ops::ControlFlow::Continue(()))
-                .expect("not stopped");
-        }
-        prop_assert_eq!(&whole, &timeless(&simulation.results().expect("the end").summary));
+        let ends = [300, 999, 1000, 1001, 2000].map(Time::from_millis);
+        prop_assert_eq!(&whole, &timeless(&run_in_steps(&text, &ends).summary));
     }
 }

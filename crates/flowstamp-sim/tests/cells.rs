@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{run, timeless, try_load};
-use flowstamp_sim::Simulation;
+use common::{refusal, run, run_in_steps, timeless};
+use flowstamp_laws::Time;
 use proptest::prelude::*;
 
 /// One wired node behind an access point, and stations at these rates.
@@ -103,10 +103,6 @@ fn flows_wait_apart_before_the_air() {
 #[test]
 fn bad_cells_are_refused_in_one_line() {
     let down = flow("f", "\"sack\"", "n", "w0");
-    let refused = |text: String| {
-        let loaded = try_load(&text).and_then(|l| Simulation::new(&l, None).map(|_| ()));
-        loaded.expect_err(&text).to_string()
-    };
     let good = cell(&["\"11Mbps\""], "", &down);
     for (text, words) in [
         (good.replace(", rate = \"11Mbps\" }", " }"), "`rate` is missing"),
@@ -143,7 +139,7 @@ fn bad_cells_are_refused_in_one_line() {
             "is 3kB; a frame of 802.11b carries 2296B at most",
         ),
     ] {
-        let message = refused(text);
+        let message = refusal(&text);
         assert!(message.contains(words) && !message.contains('\n'), "{words}: {message}");
     }
 }
@@ -174,13 +170,7 @@ proptest! {
             .replace("duration = \"20s\"", &format!("seed = {seed}\nduration = \"20s\""));
         let whole = timeless(&run(&text).summary);
         prop_assert_eq!(&whole, &timeless(&run(&text).summary));
-        let loaded = try_load(&text).expect("a scenario");
-        let mut simulation = Simulation::new(&loaded, None).expect("a network");
-        for at in [1u64, 6, 7, 8, 20] {
-            simulation
-                .run_until(flowstamp_laws::Time::from_secs(at), &mut |_| std::ops::ControlFlow::Continue(()))
-                .expect("not stopped");
-        }
-        prop_assert_eq!(&whole, &timeless(&simulation.results().expect("the end").summary));
+        let ends = [1, 6, 7, 8, 20].map(Time::from_secs);
+        prop_assert_eq!(&whole, &timeless(&run_in_steps(&text, &ends).summary));
     }
 }

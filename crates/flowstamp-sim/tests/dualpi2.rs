@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{run, try_load};
+use common::{run, samples, try_load};
 use flowstamp_sim::Simulation;
 use flowstamp_sim::results::Results;
 
@@ -33,14 +33,7 @@ const L4S: &str = "[[flows]]\nname = \"l4s\"\nlaw = { law = \"dctcp\", l4s = tru
 
 /// The mean over time of a variable of the bottleneck after 20 s.
 fn mean(results: &Results, metric: &str) -> f64 {
-    let series = &results.series;
-    let key = series.keys.iter().position(|k| k.name == "bottleneck" && k.metric == metric);
-    let key = key.unwrap_or_else(|| panic!("no {metric}")) as u32;
-    let values: Vec<f64> = (0..series.key.len())
-        .filter(|i| series.key[*i] == key && series.time_s[*i] > 20.0)
-        .map(|i| series.value[i])
-        .collect();
-    values.iter().sum::<f64>() / values.len() as f64
+    common::mean(&samples(results, "bottleneck", metric, 20.0))
 }
 
 #[test]

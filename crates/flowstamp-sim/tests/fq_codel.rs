@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{run, try_load};
+use common::{run, samples, try_load};
 use flowstamp_sim::Simulation;
 use flowstamp_sim::results::Results;
 
@@ -107,21 +107,14 @@ fn flows_that_can_be_marked_are_not_lost() {
     assert!(link.marks > 0 && link.drops == 0, "{link:?}");
 }
 
-fn series(results: &Results, metric: &str) -> Vec<f64> {
-    let series = &results.series;
-    let key = series.keys.iter().position(|k| k.name == "bottleneck" && k.metric == metric);
-    let key = key.unwrap_or_else(|| panic!("no {metric}")) as u32;
-    let of = (0..series.key.len()).filter(|i| series.key[*i] == key && series.time_s[*i] > 10.0);
-    of.map(|i| series.value[i]).collect()
-}
-
 /// Acks before data, and flows among each: an ack waits for the packet in transmission and other acks, not for data.
 #[test]
 fn acks_may_go_first() {
     let flows =
         format!("{CUBIC}count = 4\n{}reverse = true\n", CUBIC.replace("\"cubic\"\nlaw", "\"back\"\nlaw"));
     let r = results("queue = \"fq_codel\"\npriority = \"acks\"", &flows);
-    let (acks, data) = (series(&r, "ack_sojourn_s"), series(&r, "data_sojourn_s"));
+    let (acks, data) =
+        (samples(&r, "bottleneck", "ack_sojourn_s", 10.0), samples(&r, "bottleneck", "data_sojourn_s", 10.0));
     assert!(mean(&acks) < 0.8e-3, "{}", mean(&acks));
     assert!(mean(&data) > 2.0 * 0.8e-3, "{}", mean(&data));
 }

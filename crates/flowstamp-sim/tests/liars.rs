@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::run;
+use common::{run, samples};
 use flowstamp_sim::results::Results;
 use proptest::prelude::*;
 
@@ -20,12 +20,7 @@ fn goodput(r: &Results, group: &str, (from_s, to_s): (f64, f64)) -> f64 {
 
 /// The most that a series of the bottleneck came to after 15 s.
 fn most(r: &Results, metric: &str) -> f64 {
-    let key =
-        r.series.keys.iter().position(|k| k.name == "bottleneck" && k.metric == metric).expect("series");
-    (0..r.series.key.len())
-        .filter(|i| r.series.key[*i] as usize == key && r.series.time_s[*i] > 15.0)
-        .map(|i| r.series.value[i])
-        .fold(0.0, f64::max)
+    samples(r, "bottleneck", metric, 15.0).into_iter().fold(0.0, f64::max)
 }
 
 /// Share of the link, with headers of 40 bytes in packets of 1500.

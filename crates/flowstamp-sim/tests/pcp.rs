@@ -3,22 +3,8 @@
 
 mod common;
 
-use common::{run, try_load};
-use flowstamp_sim::results::Results;
+use common::{mean, run, samples, try_load};
 use proptest::prelude::*;
-
-fn samples(r: &Results, kind: &str, name: &str, metric: &str, from_s: f64) -> Vec<f64> {
-    let is = |k: &flowstamp_sim::results::SeriesKey| k.kind == kind && k.name == name && k.metric == metric;
-    let key = r.series.keys.iter().position(is).expect("series");
-    (0..r.series.key.len())
-        .filter(|i| r.series.key[*i] as usize == key && r.series.time_s[*i] > from_s)
-        .map(|i| r.series.value[i])
-        .collect()
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
@@ -91,7 +77,7 @@ fn flows_share_and_are_counted() {
     for flow in &r.summary.flows {
         assert!((flow.goodput_bps / 6e6 - 1.0).abs() < 0.05, "{flow:?}");
     }
-    let counted = mean(&samples(&r, "law", "bottleneck", "flows_estimate", 5.0));
+    let counted = mean(&samples(&r, "bottleneck", "flows_estimate", 5.0));
     assert!((counted - 4.0).abs() < 0.2, "{counted}");
 }
 
@@ -122,12 +108,12 @@ fn what_an_application_does_not_use_is_given_back() {
         every = "20ms"
         flows = true
     "#);
-    let window = samples(&r, "flow", "modest.0", "cwnd_packets", 1.0);
+    let window = samples(&r, "modest.0", "cwnd_packets", 1.0);
     let most = window.iter().copied().fold(0.0, f64::max);
     assert!((5.0..=6.0 + 1.0).contains(&most), "{most} packets");
     let modest = &r.summary.groups["modest"];
     assert!((modest.goodput_bps / 1e6 - 1.0).abs() < 0.01, "{modest:?}");
-    let greedy = mean(&samples(&r, "flow", "greedy.0", "goodput_bps", 6.0));
+    let greedy = mean(&samples(&r, "greedy.0", "goodput_bps", 6.0));
     assert!(greedy + 1e6 > 0.8 * 24e6, "{greedy} bit/s beside 1 Mb/s");
 }
 
@@ -217,7 +203,7 @@ fn beside_tcp_windows_become_equal() {
     let by_windows = r#"{ scheduler = "wfq", weights = "windows", own_droptail = true, theta = 0.01, min_interval = "10ms" }"#;
     let r = run(&scenario(by_windows, "pcp"));
     let window = |group: &str| {
-        let of = |i| mean(&samples(&r, "flow", &format!("{group}.{i}"), "cwnd_packets", 10.0));
+        let of = |i| mean(&samples(&r, &format!("{group}.{i}"), "cwnd_packets", 10.0));
         (0..10).map(of).sum::<f64>() / 10.0
     };
     let ratio = window("tcp") / window("pcp");

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{run, try_load};
+use common::{run, samples, try_load};
 use flowstamp_sim::Simulation;
 use flowstamp_sim::results::Results;
 
@@ -33,13 +33,7 @@ fn long_flows(queue: &str, ecn: bool) -> Results {
 
 /// The queue's delay at each sample after 10 s, seconds, at 20 Mb/s.
 fn delays(results: &Results) -> Vec<f64> {
-    let series = &results.series;
-    let key = series.keys.iter().position(|k| k.name == "bottleneck" && k.metric == "queue_bytes");
-    let key = key.expect("the bottleneck's queue") as u32;
-    (0..series.key.len())
-        .filter(|i| series.key[*i] == key && series.time_s[*i] > 10.0)
-        .map(|i| series.value[i] * 8.0 / 20e6)
-        .collect()
+    samples(results, "bottleneck", "queue_bytes", 10.0).iter().map(|bytes| bytes * 8.0 / 20e6).collect()
 }
 
 /// The median over time of the least delay in 100 ms: the standing queue of RFC 8289, section 3.1.

@@ -2,17 +2,8 @@
 
 mod common;
 
-use common::run;
-use flowstamp_sim::results::Results;
+use common::{run, samples};
 use proptest::prelude::*;
-
-fn last_samples(r: &Results, name: &str, metric: &str, from_s: f64) -> Vec<f64> {
-    let key = r.series.keys.iter().position(|k| k.name == name && k.metric == metric).expect("series");
-    (0..r.series.key.len())
-        .filter(|i| r.series.key[*i] as usize == key && r.series.time_s[*i] > from_s)
-        .map(|i| r.series.value[i])
-        .collect()
-}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
@@ -62,7 +53,7 @@ proptest! {
         ));
         let link = &r.summary.links["bottleneck"];
         prop_assert!(link.utilization >= 0.9, "{:?}", link);
-        let queue = last_samples(&r, "bottleneck", "queue_bytes", warm * rtt_ms * 1e-3);
+        let queue = samples(&r, "bottleneck", "queue_bytes", warm * rtt_ms * 1e-3);
         for tenth in queue.chunks(40) {
             let least = tenth.iter().copied().fold(f64::MAX, f64::min);
             prop_assert!(least <= 0.1 * pipe * 1000.0 + 2000.0, "{least} bytes of {} always wait", pipe * 1000.0);
