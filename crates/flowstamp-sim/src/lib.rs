@@ -62,6 +62,9 @@ pub use scenario::{FilesFrom, Format, Loaded, ScenarioError};
 
 use flowstamp_laws::units::Time;
 
+/// Without the feature `full`, no cell has A-MPDUs and no link has flow control. The compiler leaves out their code.
+const FULL: bool = cfg!(feature = "full");
+
 /// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {

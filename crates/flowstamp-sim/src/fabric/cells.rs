@@ -1,7 +1,7 @@
 //! Cells: packets between the queues of their interfaces, the MACs of their stations, and the links' ends.
 
 use super::Fabric;
-use super::pfc::FULL;
+use crate::FULL;
 use crate::events::{Class, Source};
 use crate::link::{Admission, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};

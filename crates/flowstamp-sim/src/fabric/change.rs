@@ -1,7 +1,7 @@
 //! Changes to links during a run: rates, delays, buffers, and statistics at the end of warm-up.
 
 use super::Fabric;
-use super::pfc::FULL;
+use crate::FULL;
 use crate::events::{Class, Source};
 use crate::link::{Cloud, Laws, LinkStats};
 use crate::medium::Capacity;

@@ -1,8 +1,9 @@
 //! Builds the fabric before a run: idle links, the link or host that each one leads to, and first timers. Also describes the
 //! paths of flows.
 
-use super::pfc::{FULL, Pfc};
+use super::pfc::Pfc;
 use super::{BY_ONE, Fabric, HOST, IMPAIRED, PAUSED, PREFETCHED, SEVERAL};
+use crate::FULL;
 use crate::air::Air;
 use crate::capture::{Capture, wanted};
 use crate::events::{Class, EventQueue, Source};

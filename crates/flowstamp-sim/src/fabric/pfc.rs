@@ -13,6 +13,7 @@
 //! packet joins a stopped queue.
 
 use super::{Fabric, Onward};
+use crate::FULL;
 use crate::events::{Class, Source};
 use crate::link::{Port, Tap};
 use crate::plan::{END, LinkPlan};
@@ -20,9 +21,6 @@ use crate::results::{PfcDeadlock, PfcSummary};
 use flowstamp_laws::pfc::{Ingress, PAUSE_FRAME};
 use flowstamp_laws::units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// Without the feature `full` no link has flow control, and the compiler leaves out what follows from it.
-pub(super) const FULL: bool = cfg!(feature = "full");
 
 /// A pause or resume frame on its way.
 #[derive(Clone, Copy, Debug)]

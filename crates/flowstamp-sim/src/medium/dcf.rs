@@ -47,6 +47,7 @@ mod attempt;
 mod counts;
 mod heard;
 
+use crate::FULL;
 use air::{Air, Exchange};
 pub use counts::{Medium, Stats};
 use flowstamp_laws::units::{Rate, Time};
@@ -62,9 +63,6 @@ pub struct Frame {
     /// The receiving station.
     pub to: u32,
 }
-
-/// Without `full` no cell has A-MPDUs, and the compiler leaves out their code.
-const FULL: bool = cfg!(feature = "full");
 
 /// An outcome that a step reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
