@@ -71,6 +71,8 @@ impl End {
     }
 }
 
+/// A change of a datagram on its way.
+type OnTheWay<'a> = &'a dyn Fn(&mut Vec<u8>);
 /// How a handshake ends for the client and for the server.
 type Ends = [Option<Result<(), ConnectionError>>; 2];
 
@@ -83,7 +85,7 @@ fn shake(client: Arc<dyn crypto::ClientConfig>, server: Arc<dyn crypto::ServerCo
 fn shake_over(
     client: Arc<dyn crypto::ClientConfig>,
     server: Arc<dyn crypto::ServerConfig>,
-    retry: Option<&dyn Fn(&mut Vec<u8>)>,
+    retry: Option<OnTheWay<'_>>,
 ) -> Ends {
     let now = Instant::now();
     let addresses: [SocketAddr; 2] = [([10, 0, 0, 1], 1).into(), ([10, 0, 0, 2], 2).into()];
