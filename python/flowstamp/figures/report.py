@@ -82,9 +82,9 @@ MOST_LINES = 250
 PROVISIONAL = "provisional"
 OTHER = "Other causes"
 OURS = (
-    "*Ours* is the mean over the seeds, with the least and the largest value of a seed in brackets. [These "
-    "words](../how-claims-are-judged.md#words-before-a-number) before a number say what it is. The figure's page has "
-    "the exact expression, and `flowstamp figure NAME --seeds 5` repeats a row."
+    "*Ours* is the mean over the seeds, with the least and the largest value of a seed in brackets. [The "
+    "word](../how-claims-are-judged.md#words-before-a-number) before a number, such as *least*, says what the number "
+    "is. The figure's page has the exact expression, and `flowstamp figure NAME --seeds 5` repeats a row."
 )
 HEADLINES = "| figure | the paper says | verdict | ours | holds if | the bound is from |\n|---|---|---|---|---|---|"
 DIFFERENCES = "| figure | the paper says | ours | holds if |\n|---|---|---|---|"
@@ -314,10 +314,13 @@ class Page:
             figures = dict.fromkeys(spec.id for spec, _ in several)
             rows.append(line([f"[{title}]({where})", str(len(several)), ", ".join(figures)]))
         yield "\n".join(["| cause | claims | figures |\n|---|---|---|", *rows])
-        yield "Several claims can be one result, so these counts can exceed the number of results that differ."
+        yield (
+            "The table counts claims. Several claims can state one result, so the counts can exceed the number of "
+            "results that differ."
+        )
 
     def _headlines(self) -> Iterator[str]:
-        yield OURS
+        yield f"{OURS} In the last column, *read* marks our reading of the paper's words."
         rows = []
         for spec, one in self.headlines:
             count = {"": "", PROVISIONAL: f" ({PROVISIONAL})"}.get(seeds(one), f" ({seeds(one)} seeds)")
@@ -337,8 +340,8 @@ class Page:
 
     def _caused(self, head: str) -> Iterator[str]:
         yield (
-            "Each cause has a command that repeats runs behind it. Other numbers, such as those of ns-2, come from the "
-            "commands on the figure's page, which explains its claims one by one."
+            "The command below each cause repeats runs behind it. The figure's page explains each claim, and has the "
+            "commands for other numbers, such as those of ns-2."
         )
         for cause, several in self.caused:
             yield f"{head} {cause.title}"
