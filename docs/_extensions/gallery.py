@@ -262,6 +262,7 @@ class Gallery:
         rows = [self._row(claim, whole.get(claim.id)) for claim in spec.claims]
         yield "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows])
         yield "### How they are measured"
+        yield "*Read* in a source marks our reading of the paper. The [glossary](../glossary.md) explains terms."
         yield "\n".join(map(self._measured, spec.claims))
         explained = [claim for claim in spec.claims if claim.explanation]
         if explained:
