@@ -16,42 +16,35 @@ use flowstamp_laws::units::Time;
 /// Number of active flows, integrated over time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ActiveFlows {
-    count: u64,
-    since: Time,
-    /// Flows times picoseconds.
-    integral: u128,
+    count: i128,
+    /// The integral up to time `t`, in flows times picoseconds, is `count * t + rest`. So flows may begin and end in any order.
+    rest: i128,
 }
 
 impl ActiveFlows {
     pub fn begin(&mut self, now: Time) {
-        self.advance(now);
         self.count += 1;
+        self.rest -= i128::from(now.as_ps());
     }
 
     pub fn end(&mut self, now: Time) {
-        self.advance(now);
         self.count -= 1;
+        self.rest += i128::from(now.as_ps());
     }
 
     /// Starts the window: forgets the integral, and keeps the count of active flows.
     pub fn restart(&mut self, now: Time) {
-        self.advance(now);
-        self.integral = 0;
-    }
-
-    fn advance(&mut self, now: Time) {
-        self.integral += u128::from(self.count) * u128::from((now - self.since).as_ps());
-        self.since = now;
+        self.rest = -self.count * i128::from(now.as_ps());
     }
 
     /// Evaluates Little's law over `from` to `to`. The count must have been restarted at `from`. `flows` are (start,
     /// end) pairs; [`Time::MAX`] is the end of a flow that has not ended. `None` if no flow was active.
     pub fn law(
-        mut self,
+        self,
         flows: impl Iterator<Item = (Time, Time)>,
         (from, to): (Time, Time),
     ) -> Option<LittlesLaw> {
-        self.advance(to);
+        let integral = (self.count * i128::from(to.as_ps()) + self.rest).unsigned_abs();
         let (mut completed, mut total, mut before, mut open) = (0u64, 0u128, 0u128, 0u128);
         for (start, end) in flows.filter(|(start, end)| *start <= to && *end > from) {
             if end <= to {
@@ -62,18 +55,18 @@ impl ActiveFlows {
                 open += u128::from((to - start.max(from)).as_ps());
             }
         }
-        if self.integral == 0 {
+        if integral == 0 {
             return None;
         }
         let window_ps = (to - from).as_ps() as f64;
-        let integral = self.integral as f64;
+        let counted = integral as f64;
         Some(LittlesLaw {
-            mean_active: integral / window_ps,
+            mean_active: counted / window_ps,
             completed_per_s: completed as f64 / window_ps * 1e12,
             mean_fct_s: if completed > 0 { total as f64 / completed as f64 / 1e12 } else { 0.0 },
-            relative_difference: total.abs_diff(self.integral) as f64 / integral,
-            edge_bound: (before + open) as f64 / integral,
-            unaccounted: (total + open).abs_diff(self.integral + before) as f64 / integral,
+            relative_difference: total.abs_diff(integral) as f64 / counted,
+            edge_bound: (before + open) as f64 / counted,
+            unaccounted: (total + open).abs_diff(integral + before) as f64 / counted,
         })
     }
 }

@@ -49,7 +49,7 @@ pub enum Class {
     Pace,
     /// An application starts, stops or has produced a packet.
     Application,
-    /// A flow arrives during the run.
+    /// A flow arrives during the run, or leaves its slot ([`LEAVES`]).
     FlowArrival,
     /// Samples are taken, after all other events of this instant.
     Probe,
@@ -80,6 +80,8 @@ pub struct Source(u32);
 
 /// Bits of a number within a class.
 pub const NUMBER_BITS: u32 = 28;
+/// Added to the slot of a flow, the number of the [`Class::FlowArrival`] event at which the flow leaves its slot.
+pub const LEAVES: u32 = 1 << (NUMBER_BITS - 1);
 
 impl Source {
     /// Number `number` (below 2^28) of `class`.

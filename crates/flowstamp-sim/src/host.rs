@@ -2,6 +2,7 @@
 
 mod ahead;
 mod application;
+mod arrivals;
 mod audit;
 mod balance;
 mod change;
@@ -21,6 +22,7 @@ mod video;
 
 pub use ahead::sides;
 pub use application::{MESSAGE_BYTES, MOST_FRAMES, Offered, Tally, WAITING_BYTES, app_bytes};
+use arrivals::Arrivals;
 pub use balance::Pick;
 pub use collective::Operations;
 pub use record::{Done, Outcome, Record};
@@ -31,7 +33,7 @@ pub use video::Watched;
 use crate::active::ActiveFlows;
 use crate::capture::User;
 use crate::delays::Delays;
-use crate::events::{Class, Source};
+use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::flow_list::Listed;
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
@@ -317,7 +319,6 @@ pub struct Hosts {
     pub groups: Vec<Group>,
     /// Flows by slot. Flows known before the run keep their slots; flows that arrive during the run reuse slots.
     pub flows: Vec<Flow>,
-    free: Vec<u32>,
     /// One-way delays of data packets after warm-up; [`Group::delays`] says which entries belong to which group.
     pub delays: Vec<Delays>,
     /// Record of each flow for the results.
@@ -329,7 +330,7 @@ pub struct Hosts {
     /// By record, the viewers' statistics at the end of the run.
     #[cfg(feature = "full")]
     pub watched: BTreeMap<u32, Watched>,
-    arrivals: Vec<ArrivalPlan>,
+    arrivals: Arrivals,
     /// Picks a route for each packet or flowlet, where flows have several.
     balancer: Option<Box<Balancer>>,
     packet_bytes: u16,
@@ -356,28 +357,22 @@ impl Hosts {
             delays += if group.arriving { BINS } else { 1 };
             group.delays = first..delays;
         }
-        let mut hosts = Self {
+        Self {
             groups,
             delays: vec![Delays::default(); delays],
             flows: Vec::new(),
-            free: Vec::new(),
             records: Vec::new(),
             policed: BTreeMap::new(),
             outcomes: Vec::new(),
             #[cfg(feature = "full")]
             watched: BTreeMap::new(),
-            arrivals,
+            arrivals: Arrivals::new(arrivals, net),
             balancer: Balancer::new(&scenario.routing, spreads, scenario.seed),
             packet_bytes: scenario.packet.get() as u16,
             header_bytes: scenario.header.get() as u16,
             ack_bytes: scenario.ack.get() as u16,
             seed: scenario.seed,
-        };
-        for (number, plan) in hosts.arrivals.iter_mut().enumerate() {
-            let first = plan.first();
-            net.events.push(first, Source::new(Class::FlowArrival, number as u32));
         }
-        hosts
     }
 
     /// Payload of a full data packet, bytes.
@@ -402,52 +397,18 @@ impl Hosts {
         }
     }
 
-    /// Starts a flow that arrives during the run, and schedules the next arrival.
-    pub fn flow_arrival(&mut self, net: &mut Fabric, number: u32) {
-        let ArrivalPlan { group, routes: pairs, comes, start, stop } = &mut self.arrivals[number as usize];
-        if net.now >= *stop {
-            return;
-        }
-        let group = *group;
-        let (next, pair, law, record) = match comes {
-            Comes::Random { arrivals, sizes } => {
-                let size = sizes.draw();
-                let index = self.groups[group as usize].flows;
-                self.records.push(Record::new(group, index, net.now, Some(size)));
-                (net.now + arrivals.gap(), 0, 0, self.records.len() - 1)
-            }
-            Comes::Listed { list, next } => {
-                let row = list.order[*next];
-                *next += 1;
-                let after =
-                    list.order.get(*next).map(|row| start.saturating_add(list.rows[*row as usize].start));
-                let listed = &list.rows[row as usize];
-                let first = self.groups[group as usize].first_record;
-                (after.unwrap_or(Time::MAX), listed.pair as usize, listed.law, (first + row) as usize)
-            }
-        };
-        let routes = pairs[pair][0];
-        pairs[pair].rotate_left(1);
-        if next < Time::MAX {
-            net.events.push(next, Source::new(Class::FlowArrival, number));
-        }
-        let slot = self.add_flow(net, record as u32, law, routes);
-        self.groups[group as usize].active.begin(net.now);
-        self.begin(net, slot);
-    }
-
     /// Adds a flow that is known before the run.
     pub fn add_planned(&mut self, net: &mut Fabric, group: u32, index: u32, routes: FlowRoutes, start: Time) {
         let size = self.groups[group as usize].size;
         self.records.push(Record::new(group, index, start, size));
-        let slot = self.add_flow(net, self.records.len() as u32 - 1, 0, routes);
+        let slot = self.add_flow(net, self.records.len() as u32 - 1, 0, routes, None);
         self.join_operations(slot);
         self.flows[slot as usize].application.arm(start, &mut net.events, Class::Application, slot);
     }
 
     /// Makes records for listed flows, in the order of the rows, after those of the planned flows.
     pub fn add_listed(&mut self) {
-        for plan in &self.arrivals {
+        for plan in &self.arrivals.plans {
             let Comes::Listed { list, .. } = &plan.comes else { continue };
             self.groups[plan.group as usize].first_record = self.records.len() as u32;
             let record = |(row, listed): (u32, &Listed)| {
@@ -458,14 +419,21 @@ impl Hosts {
         }
     }
 
-    /// Takes a slot for the flow of a record.
-    fn add_flow(&mut self, net: &mut Fabric, record: u32, law: u32, routes: FlowRoutes) -> u32 {
+    /// Puts the flow of a record into a free slot, or into a new one.
+    fn add_flow(
+        &mut self,
+        net: &mut Fabric,
+        record: u32,
+        law: u32,
+        routes: FlowRoutes,
+        free: Option<u32>,
+    ) -> u32 {
         self.records[record as usize].route = routes.data;
         let flow = self.flow(net, record, law, routes);
         let Record { group, size, .. } = self.records[record as usize];
         self.groups[group as usize].flows += 1;
         let (packets, last_size) = self.packets(size.map(NonZeroU64::get));
-        let slot = self.take_slot(flow);
+        let slot = self.take_slot(flow, free);
         if let Some(balancer) = &mut self.balancer {
             let index = self.records[record as usize].index;
             balancer.open(slot, &self.groups[group as usize].name, index, routes);
@@ -540,26 +508,6 @@ impl Hosts {
         }
     }
 
-    /// Puts a flow into a free slot, or into a new one.
-    fn take_slot(&mut self, mut flow: Flow) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            let old = &mut self.flows[slot as usize];
-            flow.generation = old.generation.wrapping_add(1);
-            // Timer events of the slot's previous flow are still pending. They find nothing due, and the new flow
-            // reuses them.
-            flow.retransmit = old.retransmit;
-            flow.ack = old.ack;
-            flow.pace = old.pace;
-            flow.application = old.application;
-            flow.control = old.control;
-            *old = flow;
-            slot
-        } else {
-            self.flows.push(flow);
-            (self.flows.len() - 1) as u32
-        }
-    }
-
     /// Ends a flow whose data are all acknowledged: writes its outcome, and sends a FIN if it began with a handshake.
     fn complete(&mut self, net: &mut Fabric, number: u32) {
         let flow = &mut self.flows[number as usize];
@@ -572,16 +520,7 @@ impl Hosts {
         if self.flows[number as usize].closing {
             self.send_control(net, number);
         } else {
-            self.close(number);
-        }
-    }
-
-    /// Frees the slot of a flow that is over, if the flow arrived during the run.
-    fn close(&mut self, number: u32) {
-        let flow = &mut self.flows[number as usize];
-        if self.groups[flow.group as usize].arriving && flow.started {
-            flow.started = false;
-            self.free.push(number);
+            self.close(net, number);
         }
     }
 }

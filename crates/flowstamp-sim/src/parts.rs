@@ -6,7 +6,7 @@
 use crate::ScenarioError;
 use crate::events::{MANY_LINKS, MOST_PARTS, Owners};
 use crate::plan::{END, FlowRoutes, GroupPlan, LinkPlan, Medium, Network};
-use crate::scenario::{FlowGroup, Scenario};
+use crate::scenario::{FlowGroup, Priority, Scenario};
 use flowstamp_laws::transport::{self, Agreed, Receiver};
 use flowstamp_laws::units::Time;
 use std::cmp::Reverse;
@@ -89,6 +89,12 @@ impl Threads {
     /// # Errors
     /// Returns an error that names what cannot be divided.
     pub fn new(network: &Network, scenario: &Scenario, count: usize) -> Result<Self, ScenarioError> {
+        if let Some(arrival) = network.arrivals.first() {
+            let name = &network.groups[arrival.group as usize].name;
+            return refused(format!(
+                "is {count}, but the flows of {name:?} arrive during the run, which runs on one thread only; leave --threads out"
+            ));
+        }
         let whole = Self::of_parts(network, scenario, Parts::new(network, scenario, count)?, count);
         let Some(several) = parts_of_many_links(network).filter(|several| *several > count) else {
             return Ok(whole);
@@ -158,9 +164,8 @@ fn refused<T>(message: String) -> Result<T, ScenarioError> {
 
 /// Returns the first reason why a network must run as a whole.
 fn whole(network: &Network, scenario: &Scenario) -> Option<String> {
-    let name = |group: u32| &network.groups[group as usize].name;
-    if let Some(arrival) = network.arrivals.first() {
-        return Some(format!("the flows of {:?} arrive during the run", name(arrival.group)));
+    if !network.arrivals.is_empty() && network.links.iter().any(|plan| plan.priority == Priority::Labels) {
+        return Some("flows arrive during the run and have labels".to_owned());
     }
     if let Some(group) = network.groups.iter().find(|group| group.collective.is_some()) {
         return Some(format!("the flows of {:?} wait for each other", group.name));
@@ -175,6 +180,14 @@ fn whole(network: &Network, scenario: &Scenario) -> Option<String> {
         return Some("links pause each other (pfc)".to_owned());
     }
     scenario.capture.is_some().then(|| "packets are captured".to_owned())
+}
+
+/// The group and the routes of each planned flow, and of each pair of hosts between which flows arrive.
+fn flows(network: &Network) -> impl Iterator<Item = (u32, FlowRoutes)> {
+    let planned = network.flows.iter().map(|flow| (flow.group, flow.routes));
+    let pairs =
+        network.arrivals.iter().flat_map(|plan| plan.routes.iter().map(move |pairs| (plan.group, pairs)));
+    planned.chain(pairs.flat_map(|(group, pairs)| pairs.iter().map(move |routes| (group, *routes))))
 }
 
 /// Whether a link's packets can go to another part at its end.
@@ -217,15 +230,12 @@ impl Places {
             let links = network.routes[route as usize..].iter().take_while(|link| **link != END);
             (network.routes[route as usize], links.last().copied().unwrap_or_default())
         };
-        for flow in &network.flows {
-            let FlowRoutes { data, acks } = flow.routes;
+        for (group, FlowRoutes { data, acks }) in flows(network) {
             let (data, acks) = (ends(data), ends(acks));
             places.join(begin(data.0), end(acks.1));
             places.join(end(data.1), begin(acks.0));
-            if !apart(
-                &scenario.flows[network.groups[flow.group as usize].spec],
-                &network.groups[flow.group as usize],
-            ) {
+            let group = &network.groups[group as usize];
+            if !apart(&scenario.flows[group.spec], group) {
                 places.join(begin(data.0), end(data.1));
             }
         }
@@ -265,8 +275,8 @@ impl Places {
         // Each route once, for those that packets of balanced flows or after an outage take.
         let mut visits = vec![0u64; links];
         network.routes.iter().filter(|link| **link != END).for_each(|link| visits[*link as usize] += 1);
-        for flow in &network.flows {
-            for route in [flow.routes.data, flow.routes.acks] {
+        for (_, routes) in flows(network) {
+            for route in [routes.data, routes.acks] {
                 let links = network.routes[route as usize..].iter().take_while(|link| **link != END);
                 links.for_each(|link| visits[*link as usize] += 1);
             }

@@ -2,7 +2,7 @@
 
 use crate::change;
 use crate::clock::Clock;
-use crate::events::{Class, Source};
+use crate::events::{Class, MANY_LINKS, Source};
 use crate::fabric::{Fabric, Onward};
 use crate::host::{Hosts, sides};
 use crate::packet::{DATA, Packet};
@@ -132,6 +132,9 @@ impl Simulation {
             hosts.add_planned(&mut net, plan.group, plan.index, plan.routes, plan.start);
         }
         hosts.add_listed();
+        if links.len() >= MANY_LINKS {
+            hosts.linger(links.iter().map(|plan| plan.delay).max().unwrap_or_default());
+        }
         net.events.push(scenario.warmup, Source::new(Class::Warmup, 0));
         for (number, reroute) in (1..).zip(&reroutes) {
             net.events.push(reroute.time, Source::new(Class::Warmup, number));
@@ -162,6 +165,15 @@ impl Simulation {
         };
         simulation.unseen = simulation.unseen();
         simulation
+    }
+
+    /// Lets flows linger in their slots as they do in a large network, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn as_large(mut self) -> Self {
+        let delays = (0..self.net.routers().count() as u32).map(|link| self.net.delay(link));
+        self.hosts.linger(delays.max().unwrap_or_default());
+        self
     }
 
     /// Returns the simulation without the engine's optimisations, so that a test can check that they change no result:

@@ -1,5 +1,6 @@
 //! A run on several threads, or part by part on one, gives the same bits as a run as a whole.
 
+use flowstamp_sim::results::Results;
 use flowstamp_sim::{Divided, Format, Loaded, Progress, Simulation, load};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,7 +15,7 @@ fn go_on(_: Progress) -> ControlFlow<()> {
 
 fn assert_same(text: &str, threads: &[usize]) {
     let loaded = loaded(text);
-    let whole = Simulation::new(&loaded, None).expect("a network").run(&mut go_on).expect("nobody stops it");
+    let whole = whole(&loaded);
     for threads in threads {
         let divided = Divided::new(&loaded, None, *threads).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let parts = divided.run(&mut go_on).expect("nobody stops it");
@@ -25,10 +26,21 @@ fn assert_same(text: &str, threads: &[usize]) {
         );
         assert_eq!(parts.digest(), whole.digest(), "{threads} threads\n{text}");
     }
+    assert_same_in_rounds(text, threads[0]);
+}
+
+fn whole(loaded: &Loaded) -> Results {
+    let whole = Simulation::new(loaded, None).expect("a network").as_large();
+    whole.run(&mut go_on).expect("nobody stops it")
+}
+
+fn assert_same_in_rounds(text: &str, parts: usize) {
+    let loaded = loaded(text);
+    let whole = whole(&loaded);
     // Rounds to the end, and rounds that end because no part ever has so many events.
     for fewest in [0, 1 << 40] {
-        let rounds = Simulation::in_rounds(&loaded, threads[0], fewest)
-            .unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let rounds =
+            Simulation::in_rounds(&loaded, parts, fewest).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let rounds = rounds.run(&mut go_on).expect("nobody stops it");
         assert_eq!(
             format!("{:?}", rounds.summary),
@@ -36,6 +48,25 @@ fn assert_same(text: &str, threads: &[usize]) {
             "{fewest} events\n{text}"
         );
         assert_eq!(rounds.digest(), whole.digest(), "{fewest} events\n{text}");
+    }
+}
+
+/// Flows that arrive at random and from lists, some of them at the same instant, and leave their slots to others.
+#[test]
+fn flows_that_arrive() {
+    for (law, router) in [("dctcp", ""), ("rcp", "router = \"rcp\"\n"), ("xcp", "router = \"xcp\"\n")] {
+        let text = format!(
+            "duration = \"3ms\"\nwarmup = \"1ms\"\nseed = 5\n[fat_tree]\nk = 4\nrate = \"10Gbps\"\ndelay = \"1us\"\n\
+             buffer = \"30pkt\"\n{router}\
+             [[flows]]\nname = \"web\"\nlaw = {law:?}\npattern = \"random\"\n\
+             [flows.web]\nload = 0.6\nsizes = {{ distribution = \"pareto\", mean = \"10kB\", shape = 1.2 }}\n\
+             [[flows]]\nname = \"late\"\nlaw = {law:?}\npattern = \"random\"\ntransport = {{ delayed_acks = true, handshake = true }}\n\
+             [flows.web]\nload = 0.2\nsizes = {{ distribution = \"fixed\", size = \"3kB\" }}\n\
+             [[flows]]\nname = \"all\"\nlaw = {law:?}\npattern = \"permutation\"\nsize = \"300kB\"\n"
+        );
+        for parts in [2, 3, 7] {
+            assert_same_in_rounds(&text, parts);
+        }
     }
 }
 

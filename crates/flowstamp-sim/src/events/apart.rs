@@ -4,7 +4,7 @@
 //! part's links, flows and events are in the processor's cache.
 
 use super::many::Many;
-use super::{Class, EventQueue, Source, event};
+use super::{Class, EventQueue, LEAVES, Source, event};
 use crate::link::MAX_QUEUES;
 use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::Time;
@@ -20,9 +20,9 @@ pub struct Owners {
     pub begin: Vec<u8>,
     /// The part of each link's end.
     pub end: Vec<u8>,
-    /// The part of each planned flow's sender.
+    /// The part of each flow's sender, by slot.
     pub sender: Vec<u8>,
-    /// The part of each planned flow's receiver.
+    /// The part of each flow's receiver, by slot.
     pub receiver: Vec<u8>,
 }
 
@@ -38,6 +38,9 @@ impl Owners {
             Class::Capacity | Class::Transmit | Class::Share | Class::Rejoin => self.begin[number],
             Class::Retransmit | Class::Control | Class::Pace | Class::Application => self.sender[number],
             Class::Ack => self.receiver[number],
+            Class::FlowArrival if number as u32 & LEAVES != 0 => {
+                self.receiver[(number as u32 & !LEAVES) as usize]
+            }
             Class::Warmup | Class::Air | Class::FlowArrival | Class::Probe => return None,
         })
     }
@@ -52,6 +55,8 @@ pub(super) struct Apart {
     /// No event of the current part is before this time, picoseconds.
     soonest: u64,
     owners: Owners,
+    /// Slots pass from flow to flow.
+    reused: bool,
 }
 
 /// Stands for a part if no part needs the event.
@@ -61,7 +66,7 @@ pub const MOST_PARTS: usize = NOBODY as usize;
 
 impl Apart {
     fn new(parts: usize, owners: Owners) -> Self {
-        Self { queues: vec![Many::default(); parts + 1], current: 0, soonest: 0, owners }
+        Self { queues: vec![Many::default(); parts + 1], current: 0, soonest: 0, owners, reused: false }
     }
 
     /// Number of pending events.
@@ -98,7 +103,18 @@ impl Apart {
     /// Takes the earliest event of the current part if it is not after `end`.
     #[inline]
     pub(super) fn pop_until(&mut self, end: Time) -> Option<(Time, Source)> {
-        self.queues[self.current].pop_until(end)
+        loop {
+            let (time, source) = self.queues[self.current].pop_until(end)?;
+            if !(self.reused && self.is_stale(source)) {
+                return Some((time, source));
+            }
+        }
+    }
+
+    /// Whether it is the timer of a flow that has left its slot to a flow of another part.
+    fn is_stale(&self, source: Source) -> bool {
+        (Class::Retransmit..=Class::Application).contains(&source.class())
+            && self.owners.of(source).is_some_and(|part| usize::from(part) != self.current)
     }
 
     /// The event of the current part `count` positions after the one that is taken next, if it is sorted already.
@@ -112,7 +128,9 @@ impl EventQueue {
     /// Gives each of `parts` parts a queue of its own. [`Self::turn_to`] chooses the one from which events are taken.
     /// Deliveries of the links `known` are no events any more.
     pub fn divide<'a>(&mut self, parts: usize, mut owners: Owners, known: impl Iterator<Item = &'a u32>) {
-        let keys = self.take_all();
+        let mut keys = self.take_all();
+        // Arrivals come with [`Self::push_arrival`].
+        keys.retain(|key| event(*key).1.class() != Class::FlowArrival);
         known.for_each(|link| owners.end[*link as usize] = NOBODY);
         *self = Self {
             current: Self::NOWHERE,
@@ -131,6 +149,23 @@ impl EventQueue {
             keys.sort_unstable();
             keys.into_iter().map(event).for_each(|(time, source)| self.push(time, source));
         }
+    }
+
+    /// Gives a slot to a flow whose data and acks begin at these links. Its arrival, the one with this number in its round, is
+    /// an event of the sender's part.
+    pub fn push_arrival(&mut self, time: Time, number: u32, slot: u32, [data, acks]: [u32; 2]) {
+        let Some(apart) = &mut self.apart else { return };
+        let Apart { queues, owners, .. } = &mut **apart;
+        let slot = slot as usize;
+        if slot >= owners.sender.len() {
+            owners.sender.resize(slot + 1, 0);
+            owners.receiver.resize(slot + 1, 0);
+        }
+        owners.sender[slot] = owners.begin[data as usize];
+        owners.receiver[slot] = owners.begin[acks as usize];
+        queues[usize::from(owners.sender[slot])]
+            .push(time.as_ps(), Source::new(Class::FlowArrival, number).0);
+        apart.reused = true;
     }
 
     /// Lets the following events be those of this part. After the last part come the events that concern all.

@@ -3,6 +3,7 @@
 use super::Fabric;
 use crate::events::{Class, Source};
 use crate::link::{Port, Tap};
+use crate::plan::FlowRoutes;
 use crate::prefetch::{prefetch, prefetch_part};
 use flowstamp_laws::units::Time;
 
@@ -54,6 +55,12 @@ impl Fabric {
             None => {}
         }
         self.links[at].arrivals(until, with);
+    }
+
+    /// Schedules the arrival of a flow in the slot `slot`, the one with this number in its round.
+    pub fn arrival(&mut self, time: Time, number: u32, slot: u32, routes: FlowRoutes) {
+        let begins = [routes.data, routes.acks].map(|route| self.routes[route as usize]);
+        self.events.push_arrival(time, number, slot, begins);
     }
 
     /// Schedules the arrival of the next packet on a link, if there is one.

@@ -14,7 +14,7 @@ impl Hosts {
     /// Sets the stop of a group's flows. Both the old and the new stop must be in the future.
     pub fn set_stop(&mut self, net: &mut Fabric, group: usize, stop: Time) {
         self.groups[group].stop = stop;
-        for plan in self.arrivals.iter_mut().filter(|plan| plan.group as usize == group) {
+        for plan in self.arrivals.plans.iter_mut().filter(|plan| plan.group as usize == group) {
             plan.stop = stop;
         }
         if self.groups[group].arriving {
@@ -66,7 +66,7 @@ impl Hosts {
                 flow.law.on_change(FlowChange::Path(net.path(flow.routes, sizes)));
             }
         }
-        self.arrivals.iter_mut().flat_map(|plan| plan.routes.iter_mut().flatten()).for_each(|routes| {
+        self.arrivals.plans.iter_mut().flat_map(|plan| plan.routes.iter_mut().flatten()).for_each(|routes| {
             follow(routes);
         });
     }

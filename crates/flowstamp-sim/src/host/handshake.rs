@@ -72,7 +72,7 @@ impl Hosts {
             if flow.tries < MOST_FINS {
                 self.send_control(net, number);
             } else {
-                self.close(number);
+                self.close(net, number);
             }
             return;
         }
@@ -111,7 +111,7 @@ impl Hosts {
             // Otherwise it is a probe's answer, which comes too late.
             if packet.flags & FIN != 0 {
                 flow.control.cancel();
-                self.close(packet.flow);
+                self.close(net, packet.flow);
             }
             return;
         }

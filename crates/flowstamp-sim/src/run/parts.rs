@@ -165,7 +165,7 @@ impl Part<'_> {
         let duration = self.simulation.scenario.duration;
         let Threads { parts, ranges, .. } = self.parts;
         self.simulation.hosts.start_elsewhere(self.number, self.parts);
-        let mut rounds = Rounds::new(parts.clone(), ranges[self.number].clone(), &mut self.simulation.net);
+        let mut rounds = Rounds::new(parts.clone(), ranges[self.number].clone(), &mut self.simulation);
         let (mut told, mut until, mut idle) = (0, Time::ZERO, Time::ZERO);
         for window in 0.. {
             until = (until + self.parts.lookahead()).max(idle).min(duration);
@@ -203,9 +203,9 @@ impl Part<'_> {
 
     /// Sends the packets that reach other parts by `until`, and publishes the time of the part's next event.
     fn send_out(&mut self, rounds: &mut Rounds, window: u64, until: Time) {
+        let common = self.simulation.net.events.next_common().map_or(Time::MAX, |(time, _)| time);
+        let mut next = rounds.first(&mut self.simulation).min(common);
         let net = &mut self.simulation.net;
-        let common = net.events.next_common().map_or(Time::MAX, |(time, _)| time);
-        let mut next = rounds.first(net).min(common);
         for (to, links) in self.parts.out(self.number) {
             let mail = self.shared.mail(self.number, *to, window);
             let mut mail = mail.lock().unwrap_or_else(PoisonError::into_inner);

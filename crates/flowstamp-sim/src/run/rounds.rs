@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 /// Fewest events of a part in its turn, on average. With few, turns cost more than they save.
 const FEWEST: u64 = 16;
-/// Rounds between two checks whether there are as many.
-const ROUNDS_PER_LOOK: u64 = 64;
+/// Rounds between two checks whether there are as many. A run begins with few flows.
+const ROUNDS_PER_LOOK: u64 = 1024;
 /// Longest round, so that a time within it has 36 bits.
 const LONGEST: Time = Time::from_millis(60);
 const NUMBERS: u32 = (1 << NUMBER_BITS) - 1;
@@ -36,12 +36,14 @@ pub(super) struct InTurn {
     parts: Parts,
     /// Fewest events of a part in its turn, on average. With fewer, the network goes on as a whole.
     fewest: u64,
+    /// Rounds between two checks of that.
+    every: u64,
 }
 
 /// The parts for rounds, if the network is large and can be divided.
 pub(super) fn in_turn(network: &Network, scenario: &Scenario) -> Option<Box<InTurn>> {
     let parts = Parts::new(network, scenario, parts_of_many_links(network)?).ok()?;
-    Some(Box::new(InTurn { parts, fewest: FEWEST }))
+    Some(Box::new(InTurn { parts, fewest: FEWEST, every: ROUNDS_PER_LOOK }))
 }
 
 /// How far the rounds are.
@@ -71,7 +73,7 @@ pub(super) struct Rounds {
 
 impl Simulation {
     /// Lays out the network of `loaded` so that it runs in rounds of `count` parts, however small it is, as long as each part
-    /// has `fewest` events in its turn on average.
+    /// has `fewest` events in its turn on average, which is checked every 64 rounds.
     ///
     /// # Errors
     /// As [`super::Divided::new`].
@@ -79,8 +81,8 @@ impl Simulation {
     pub fn in_rounds(loaded: &Loaded, count: usize, fewest: u64) -> Result<Self, ScenarioError> {
         let network = Network::new(loaded, loaded.scenario.seed)?;
         let parts = Parts::new(&network, &loaded.scenario, count)?;
-        let mut simulation = Self::of_network(Arc::new(loaded.clone()), network);
-        simulation.in_turn = Some(Box::new(InTurn { parts, fewest }));
+        let mut simulation = Self::of_network(Arc::new(loaded.clone()), network).as_large();
+        simulation.in_turn = Some(Box::new(InTurn { parts, fewest, every: 64 }));
         Ok(simulation)
     }
 
@@ -95,12 +97,12 @@ impl Simulation {
             return Ok(());
         };
         let clock = Clock::start();
-        let InTurn { parts, fewest } = *in_turn;
+        let InTurn { parts, fewest, every } = *in_turn;
         let count = parts.count;
-        let mut rounds = Rounds::new(parts, 0..count, &mut self.net);
+        let mut rounds = Rounds::new(parts, 0..count, self);
         let duration = self.scenario.duration;
         let (mut told, mut stopped) = (0, Ok(()));
-        while rounds.from <= duration && rounds.have(fewest, self.events) {
+        while rounds.from <= duration && (rounds.rounds < every || rounds.have(fewest, self.events)) {
             rounds.next(self, duration);
             if self.events - told < EVENTS_PER_TICK {
                 continue;
@@ -116,6 +118,7 @@ impl Simulation {
             }
         }
         self.net.events.unite();
+        self.hosts.end_rounds(&mut self.net);
         rounds.known.iter().flatten().for_each(|link| self.net.await_next(*link));
         let (wall, cpu) = clock.elapsed();
         self.took = (self.took.0 + wall, self.took.1 + cpu);
@@ -125,14 +128,18 @@ impl Simulation {
 
 impl Rounds {
     /// Rounds of the parts `mine`. Other parts have no turn.
-    pub fn new(parts: Parts, mine: Range<usize>, net: &mut Fabric) -> Self {
+    pub fn new(parts: Parts, mine: Range<usize>, simulation: &mut Simulation) -> Self {
         let Parts { count, owners, lookahead, known: all } = parts;
+        let Simulation { net, hosts, .. } = simulation;
+        // Slots of the flows that arrive in a round are known when it begins.
+        let lookahead = hosts.lingers().map_or(lookahead, |linger| lookahead.min(linger));
         let mut known = vec![Vec::new(); count];
         for link in all.iter().filter(|link| net.delay(**link) >= lookahead) {
             known[usize::from(owners.end[*link as usize])].push(*link);
         }
         let cut = owners.begin.iter().zip(&owners.end).map(|(begin, end)| begin != end).collect();
         net.events.divide(count, owners, known.iter().flatten());
+        hosts.begin_rounds();
         known[..mine.start].fill(Vec::new());
         known[mine.end..].fill(Vec::new());
         Self {
@@ -157,12 +164,8 @@ impl Rounds {
         }
     }
 
-    /// Returns whether parts had at least `fewest` events per turn since the last check. `events` is the number so far. Between
-    /// checks it returns true.
+    /// Returns whether parts had at least `fewest` events per turn since the last check. `events` is the number so far.
     fn have(&mut self, fewest: u64, events: u64) -> bool {
-        if self.rounds < ROUNDS_PER_LOOK {
-            return true;
-        }
         let enough = events - self.looked >= fewest * self.rounds * self.mine.len() as u64;
         (self.rounds, self.looked) = (0, events);
         enough
@@ -179,10 +182,11 @@ impl Rounds {
             None => {}
         }
         // Nothing happens up to this time.
-        let first = if self.idle { self.first(&mut simulation.net) } else { self.from };
+        let first = if self.idle { self.first(simulation) } else { self.from };
         let quiet = first.max(self.from).saturating_sub(INSTANT).min(last);
         let until = quiet.saturating_add(self.length).min(last);
         let events = simulation.events;
+        simulation.hosts.arrive_until(&mut simulation.net, until);
         for part in self.mine.clone() {
             self.turn(simulation, part, quiet, until);
         }
@@ -198,9 +202,10 @@ impl Rounds {
     }
 
     /// No part has an event before the returned time.
-    pub fn first(&self, net: &mut Fabric) -> Time {
+    pub fn first(&self, simulation: &mut Simulation) -> Time {
+        let Simulation { net, hosts, .. } = simulation;
         let timers = self.mine.clone().filter_map(|part| net.events.earliest(part));
-        let mut first = timers.min().unwrap_or(Time::MAX);
+        let mut first = timers.min().unwrap_or(Time::MAX).min(hosts.next_arrival());
         for link in self.known.iter().flatten() {
             net.arrivals(*link, self.from.saturating_sub(INSTANT), first, |time| first = first.min(time));
         }

@@ -1,0 +1,208 @@
+//! Flows that arrive during the run, and the slots that they take.
+//!
+//! In a small network a flow leaves its slot to the next one as soon as it is over. A large network runs in parts
+//! ([`crate::parts`]), and each part needs to know the slots of a round before the round begins. There, a flow *lingers* in
+//! its slot: no packet or timer of the flow does anything from one lingering time after its end on, and another flow may
+//! take the slot after two. The lingering time is at least that of a round, so each of these steps happens in a round of its own.
+
+use super::{Flow, Hosts, LazyTimer, Record};
+use crate::events::{Class, LEAVES, Source};
+use crate::fabric::Fabric;
+use crate::plan::{ArrivalPlan, Comes};
+use flowstamp_laws::units::Time;
+use std::collections::VecDeque;
+
+/// Shortest lingering time.
+const SHORTEST: Time = Time::from_micros(1);
+
+/// Arrivals and slots.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrivals {
+    /// Where flows come from.
+    pub plans: Vec<ArrivalPlan>,
+    /// When the next flow of each plan arrives; [`Time::MAX`] if none does.
+    next: Vec<Time>,
+    /// The slots of the flows that arrive in this round, in order, if the network runs in rounds.
+    in_round: Option<Vec<u32>>,
+    free: Vec<u32>,
+    /// Slots that become free, and when, in order.
+    soon: VecDeque<(Time, u32)>,
+    /// How long flows linger; `None` if their slots are free at once.
+    linger: Option<Time>,
+}
+
+impl Arrivals {
+    /// Schedules the first arrival of each plan.
+    pub fn new(mut plans: Vec<ArrivalPlan>, net: &mut Fabric) -> Self {
+        let next = plans.iter_mut().map(ArrivalPlan::first).collect();
+        let arrivals = Self { plans, next, ..Self::default() };
+        arrivals.schedule(net);
+        arrivals
+    }
+
+    fn schedule(&self, net: &mut Fabric) {
+        for (number, next) in (0..).zip(&self.next).filter(|(_, next)| **next < Time::MAX) {
+            net.events.push(*next, Source::new(Class::FlowArrival, number));
+        }
+    }
+
+    /// A slot that is free at `now`.
+    fn slot(&mut self, now: Time) -> Option<u32> {
+        while let Some((_, slot)) = self.soon.front().copied().filter(|(from, _)| *from <= now) {
+            self.soon.pop_front();
+            self.free.push(slot);
+        }
+        self.free.pop()
+    }
+
+    /// The plan with the next arrival, and its time.
+    fn first(&self) -> Option<(Time, u32)> {
+        self.next.iter().copied().zip(0..).min()
+    }
+}
+
+impl Hosts {
+    /// Lets flows linger in their slots, in a network whose longest link has this delay.
+    pub fn linger(&mut self, delay: Time) {
+        self.arrivals.linger = Some(delay.max(SHORTEST));
+    }
+
+    /// The lingering time, if flows arrive and linger.
+    #[must_use]
+    pub fn lingers(&self) -> Option<Time> {
+        self.arrivals.linger.filter(|_| !self.arrivals.plans.is_empty())
+    }
+
+    /// When the next flow arrives; [`Time::MAX`] if none does.
+    #[must_use]
+    pub fn next_arrival(&self) -> Time {
+        self.arrivals.first().map_or(Time::MAX, |(time, _)| time)
+    }
+
+    /// Handles an event of the class [`Class::FlowArrival`]: starts a flow that arrives, or takes one out of its slot.
+    pub fn flow_arrival(&mut self, net: &mut Fabric, number: u32) {
+        if number & LEAVES != 0 {
+            return self.leave(number & !LEAVES, net.now);
+        }
+        let slot = match &self.arrivals.in_round {
+            Some(slots) => slots[number as usize],
+            None => {
+                let Some(slot) = self.next_flow(net, number, net.now) else { return };
+                let next = self.arrivals.next[number as usize];
+                if next < Time::MAX {
+                    net.events.push(next, Source::new(Class::FlowArrival, number));
+                }
+                slot
+            }
+        };
+        let group = self.flows[slot as usize].group;
+        self.groups[group as usize].active.begin(net.now);
+        self.begin(net, slot);
+    }
+
+    /// Makes the next flow of a plan, which arrives at `now`, and returns its slot.
+    fn next_flow(&mut self, net: &mut Fabric, number: u32, now: Time) -> Option<u32> {
+        let next = &mut self.arrivals.next[number as usize];
+        let ArrivalPlan { group, routes: pairs, comes, start, stop } =
+            &mut self.arrivals.plans[number as usize];
+        if now >= *stop {
+            *next = Time::MAX;
+            return None;
+        }
+        let group = *group;
+        let (pair, law, record) = match comes {
+            Comes::Random { arrivals, sizes } => {
+                let size = sizes.draw();
+                let index = self.groups[group as usize].flows;
+                self.records.push(Record::new(group, index, now, Some(size)));
+                *next = now + arrivals.gap();
+                (0, 0, self.records.len() - 1)
+            }
+            Comes::Listed { list, next: at } => {
+                let row = list.order[*at];
+                *at += 1;
+                let after =
+                    list.order.get(*at).map(|row| start.saturating_add(list.rows[*row as usize].start));
+                let listed = &list.rows[row as usize];
+                let first = self.groups[group as usize].first_record;
+                *next = after.unwrap_or(Time::MAX);
+                (listed.pair as usize, listed.law, (first + row) as usize)
+            }
+        };
+        let routes = pairs[pair][0];
+        pairs[pair].rotate_left(1);
+        let free = self.arrivals.slot(now);
+        Some(self.add_flow(net, record as u32, law, routes, free))
+    }
+
+    /// Puts a flow into a free slot, or into a new one.
+    pub(super) fn take_slot(&mut self, mut flow: Flow, free: Option<u32>) -> u32 {
+        let Some(slot) = free else {
+            self.flows.push(flow);
+            return (self.flows.len() - 1) as u32;
+        };
+        let old = &mut self.flows[slot as usize];
+        flow.generation = old.generation;
+        if self.arrivals.linger.is_none() {
+            flow.generation = old.generation.wrapping_add(1);
+            // Timer events of the slot's previous flow are still pending. They find nothing due, and the new flow
+            // reuses them.
+            flow.retransmit = old.retransmit;
+            flow.ack = old.ack;
+            flow.pace = old.pace;
+            flow.application = old.application;
+            flow.control = old.control;
+        }
+        *old = flow;
+        slot
+    }
+
+    /// Frees the slot of a flow that is over, if the flow arrived during the run.
+    pub(super) fn close(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if !(self.groups[flow.group as usize].arriving && flow.started) {
+            return;
+        }
+        flow.started = false;
+        let Some(linger) = self.arrivals.linger else { return self.arrivals.free.push(number) };
+        for timer in [&mut flow.retransmit, &mut flow.pace, &mut flow.application, &mut flow.control] {
+            timer.cancel();
+        }
+        net.events.push(net.now.saturating_add(linger), Source::new(Class::FlowArrival, LEAVES | number));
+    }
+
+    /// Takes a flow out of its slot after it has lingered.
+    fn leave(&mut self, number: u32, now: Time) {
+        let flow = &mut self.flows[number as usize];
+        // Packets of the flow find no flow any more.
+        flow.generation = flow.generation.wrapping_add(1);
+        flow.ack = LazyTimer::IDLE;
+        let from = now.saturating_add(self.arrivals.linger.unwrap_or_default());
+        self.arrivals.soon.push_back((from, number));
+    }
+
+    /// Begins a run in rounds: parts get the arrivals of a round from [`Self::arrive_until`].
+    pub fn begin_rounds(&mut self) {
+        self.arrivals.in_round = Some(Vec::new());
+    }
+
+    /// Makes the flows that arrive by `until`, in a round that begins now, and schedules their arrivals.
+    pub fn arrive_until(&mut self, net: &mut Fabric, until: Time) {
+        let Some(mut slots) = self.arrivals.in_round.take() else { return };
+        slots.clear();
+        // Parts have added to them in their turns.
+        self.arrivals.soon.make_contiguous().sort_unstable();
+        while let Some((time, number)) = self.arrivals.first().filter(|(time, _)| *time <= until) {
+            let Some(slot) = self.next_flow(net, number, time) else { continue };
+            net.arrival(time, slots.len() as u32, slot, self.flows[slot as usize].routes);
+            slots.push(slot);
+        }
+        self.arrivals.in_round = Some(slots);
+    }
+
+    /// Ends a run in rounds. The rest of the run is as a whole.
+    pub fn end_rounds(&mut self, net: &mut Fabric) {
+        self.arrivals.in_round = None;
+        self.arrivals.schedule(net);
+    }
+}
