@@ -32,6 +32,13 @@ impl ActiveFlows {
         self.rest += i128::from(now.as_ps());
     }
 
+    /// Adds the flows of another part of the network, counted from the same time.
+    #[cfg(feature = "parallel")]
+    pub fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.rest += other.rest;
+    }
+
     /// Starts the window: forgets the integral, and keeps the count of active flows.
     pub fn restart(&mut self, now: Time) {
         self.rest = -self.count * i128::from(now.as_ps());

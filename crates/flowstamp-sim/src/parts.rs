@@ -89,12 +89,6 @@ impl Threads {
     /// # Errors
     /// Returns an error that names what cannot be divided.
     pub fn new(network: &Network, scenario: &Scenario, count: usize) -> Result<Self, ScenarioError> {
-        if let Some(arrival) = network.arrivals.first() {
-            let name = &network.groups[arrival.group as usize].name;
-            return refused(format!(
-                "is {count}, but the flows of {name:?} arrive during the run, which runs on one thread only; leave --threads out"
-            ));
-        }
         let whole = Self::of_parts(network, scenario, Parts::new(network, scenario, count)?, count);
         let Some(several) = parts_of_many_links(network).filter(|several| *several > count) else {
             return Ok(whole);
@@ -147,6 +141,12 @@ impl Threads {
     pub fn of_flow(&self, flow: usize) -> (usize, usize) {
         let Owners { sender, receiver, .. } = &self.parts.owners;
         (self.of[usize::from(sender[flow])], self.of[usize::from(receiver[flow])])
+    }
+
+    /// The threads of a flow's ends, by the first and the last link of its data.
+    pub fn of_ends(&self, [first, last]: [u32; 2]) -> (usize, usize) {
+        let Owners { begin, end, .. } = &self.parts.owners;
+        (self.of[usize::from(begin[first as usize])], self.of[usize::from(end[last as usize])])
     }
 }
 

@@ -8,6 +8,7 @@ use super::{Class, EventQueue, LEAVES, Source, event};
 use crate::link::MAX_QUEUES;
 use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::Time;
+use std::ops::Range;
 
 /// Buckets of each part's wheel.
 const BUCKETS: usize = 2048;
@@ -57,6 +58,8 @@ pub(super) struct Apart {
     owners: Owners,
     /// Slots pass from flow to flow.
     reused: bool,
+    /// The parts that this thread has.
+    mine: Range<usize>,
 }
 
 /// Stands for a part if no part needs the event.
@@ -65,8 +68,8 @@ const NOBODY: u8 = u8::MAX;
 pub const MOST_PARTS: usize = NOBODY as usize;
 
 impl Apart {
-    fn new(parts: usize, owners: Owners) -> Self {
-        Self { queues: vec![Many::default(); parts + 1], current: 0, soonest: 0, owners, reused: false }
+    fn new(parts: usize, mine: Range<usize>, owners: Owners) -> Self {
+        Self { queues: vec![Many::default(); parts + 1], current: 0, soonest: 0, owners, reused: false, mine }
     }
 
     /// Number of pending events.
@@ -125,16 +128,22 @@ impl Apart {
 }
 
 impl EventQueue {
-    /// Gives each of `parts` parts a queue of its own. [`Self::turn_to`] chooses the one from which events are taken.
-    /// Deliveries of the links `known` are no events any more.
-    pub fn divide<'a>(&mut self, parts: usize, mut owners: Owners, known: impl Iterator<Item = &'a u32>) {
+    /// Gives each of `parts` parts a queue of its own. [`Self::turn_to`] chooses the one from which events are taken, one of
+    /// the parts `mine`. Deliveries of the links `known` are no events any more.
+    pub fn divide<'a>(
+        &mut self,
+        parts: usize,
+        mine: Range<usize>,
+        mut owners: Owners,
+        known: impl Iterator<Item = &'a u32>,
+    ) {
         let mut keys = self.take_all();
         // Arrivals come with [`Self::push_arrival`].
         keys.retain(|key| event(*key).1.class() != Class::FlowArrival);
         known.for_each(|link| owners.end[*link as usize] = NOBODY);
         *self = Self {
             current: Self::NOWHERE,
-            apart: Some(Box::new(Apart::new(parts, owners))),
+            apart: Some(Box::new(Apart::new(parts, mine, owners))),
             ..Self::default()
         };
         self.put_all(keys);
@@ -152,10 +161,15 @@ impl EventQueue {
     }
 
     /// Gives a slot to a flow whose data and acks begin at these links. Its arrival, the one with this number in its round, is
-    /// an event of the sender's part.
-    pub fn push_arrival(&mut self, time: Time, number: u32, slot: u32, [data, acks]: [u32; 2]) {
-        let Some(apart) = &mut self.apart else { return };
-        let Apart { queues, owners, .. } = &mut **apart;
+    /// an event of the sender's part. Returns whether this thread has its sender, and whether it has its receiver.
+    pub fn push_arrival(
+        &mut self,
+        time: Time,
+        number: u32,
+        slot: u32,
+        [data, acks]: [u32; 2],
+    ) -> Option<[bool; 2]> {
+        let Apart { queues, owners, mine, reused, .. } = &mut **self.apart.as_mut()?;
         let slot = slot as usize;
         if slot >= owners.sender.len() {
             owners.sender.resize(slot + 1, 0);
@@ -163,9 +177,23 @@ impl EventQueue {
         }
         owners.sender[slot] = owners.begin[data as usize];
         owners.receiver[slot] = owners.begin[acks as usize];
-        queues[usize::from(owners.sender[slot])]
-            .push(time.as_ps(), Source::new(Class::FlowArrival, number).0);
-        apart.reused = true;
+        let [sender, receiver] = [owners.sender[slot], owners.receiver[slot]].map(usize::from);
+        if mine.contains(&sender) {
+            queues[sender].push(time.as_ps(), Source::new(Class::FlowArrival, number).0);
+        }
+        *reused = true;
+        Some([mine.contains(&sender), mine.contains(&receiver)])
+    }
+
+    /// Lets a flow leave its slot at `time`, in the part of its receiver.
+    pub fn push_leave(&mut self, time: Time, slot: u32) {
+        let here = self
+            .apart
+            .as_ref()
+            .is_none_or(|apart| apart.mine.contains(&usize::from(apart.owners.receiver[slot as usize])));
+        if here {
+            self.push(time, Source::new(Class::FlowArrival, LEAVES | slot));
+        }
     }
 
     /// Lets the following events be those of this part. After the last part come the events that concern all.

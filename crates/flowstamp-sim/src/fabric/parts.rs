@@ -4,6 +4,7 @@ use super::Fabric;
 use crate::events::{Class, Source};
 use crate::packet::Packet;
 use crate::parts::Threads;
+use crate::plan::END;
 use flowstamp_laws::transport::SackBlocks;
 use flowstamp_laws::units::Time;
 
@@ -50,6 +51,12 @@ impl Fabric {
             self.events.push(arrives, Source::new(Class::Delivery, link));
         }
         line.come_over(arrives, &packet);
+    }
+
+    /// The first and the last link of a route.
+    pub fn ends(&self, route: u32) -> [u32; 2] {
+        let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
+        [self.routes[route as usize], links.last().copied().unwrap_or_default()]
     }
 
     /// Takes over the state and the counts of part `number` of the network.

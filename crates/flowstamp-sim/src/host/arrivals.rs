@@ -4,6 +4,7 @@
 //! ([`crate::parts`]), and each part needs to know the slots of a round before the round begins. There, a flow *lingers* in
 //! its slot: no packet or timer of the flow does anything from one lingering time after its end on, and another flow may
 //! take the slot after two. The lingering time is at least that of a round, so each of these steps happens in a round of its own.
+//! On several threads, each thread makes all flows, and hears of those that end elsewhere after the round.
 
 use super::{Flow, Hosts, LazyTimer, Record};
 use crate::events::{Class, LEAVES, Source};
@@ -11,6 +12,7 @@ use crate::fabric::Fabric;
 use crate::plan::{ArrivalPlan, Comes};
 use flowstamp_laws::units::Time;
 use std::collections::VecDeque;
+use std::mem;
 
 /// Shortest lingering time.
 const SHORTEST: Time = Time::from_micros(1);
@@ -29,7 +31,12 @@ pub(super) struct Arrivals {
     soon: VecDeque<(Time, u32)>,
     /// How long flows linger; `None` if their slots are free at once.
     linger: Option<Time>,
+    /// The flows that have ended since other threads heard of it, and when, if the network runs on several threads.
+    ended: Option<Vec<(Time, u32)>>,
 }
+
+/// The bit of a flow's generation that tells that the flow has left its slot.
+const LEFT: u16 = 1 << 15;
 
 impl Arrivals {
     /// Schedules the first arrival of each plan.
@@ -53,6 +60,12 @@ impl Arrivals {
             self.free.push(slot);
         }
         self.free.pop()
+    }
+
+    /// Frees a slot from `time` on.
+    fn free_from(&mut self, time: Time, slot: u32) {
+        let after = self.soon.iter().rev().take_while(|last| **last > (time, slot)).count();
+        self.soon.insert(self.soon.len() - after, (time, slot));
     }
 
     /// The plan with the next arrival, and its time.
@@ -82,7 +95,7 @@ impl Hosts {
     /// Handles an event of the class [`Class::FlowArrival`]: starts a flow that arrives, or takes one out of its slot.
     pub fn flow_arrival(&mut self, net: &mut Fabric, number: u32) {
         if number & LEAVES != 0 {
-            return self.leave(number & !LEAVES, net.now);
+            return self.leave(number & !LEAVES);
         }
         let slot = match &self.arrivals.in_round {
             Some(slots) => slots[number as usize],
@@ -142,8 +155,9 @@ impl Hosts {
             return (self.flows.len() - 1) as u32;
         };
         let old = &mut self.flows[slot as usize];
-        flow.generation = old.generation;
-        if self.arrivals.linger.is_none() {
+        if self.arrivals.linger.is_some() {
+            flow.generation = old.generation.wrapping_add(1) & !LEFT;
+        } else {
             flow.generation = old.generation.wrapping_add(1);
             // Timer events of the slot's previous flow are still pending. They find nothing due, and the new flow
             // reuses them.
@@ -168,17 +182,19 @@ impl Hosts {
         for timer in [&mut flow.retransmit, &mut flow.pace, &mut flow.application, &mut flow.control] {
             timer.cancel();
         }
-        net.events.push(net.now.saturating_add(linger), Source::new(Class::FlowArrival, LEAVES | number));
+        let leaves = net.now.saturating_add(linger);
+        net.events.push_leave(leaves, number);
+        self.arrivals.free_from(leaves.saturating_add(linger), number);
+        if let Some(ended) = &mut self.arrivals.ended {
+            ended.push((net.now, number));
+        }
     }
 
-    /// Takes a flow out of its slot after it has lingered.
-    fn leave(&mut self, number: u32, now: Time) {
+    /// Takes a flow out of its slot after it has lingered: its packets find no flow any more.
+    fn leave(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
-        // Packets of the flow find no flow any more.
-        flow.generation = flow.generation.wrapping_add(1);
+        flow.generation |= LEFT;
         flow.ack = LazyTimer::IDLE;
-        let from = now.saturating_add(self.arrivals.linger.unwrap_or_default());
-        self.arrivals.soon.push_back((from, number));
     }
 
     /// Begins a run in rounds: parts get the arrivals of a round from [`Self::arrive_until`].
@@ -190,11 +206,12 @@ impl Hosts {
     pub fn arrive_until(&mut self, net: &mut Fabric, until: Time) {
         let Some(mut slots) = self.arrivals.in_round.take() else { return };
         slots.clear();
-        // Parts have added to them in their turns.
-        self.arrivals.soon.make_contiguous().sort_unstable();
         while let Some((time, number)) = self.arrivals.first().filter(|(time, _)| *time <= until) {
             let Some(slot) = self.next_flow(net, number, time) else { continue };
-            net.arrival(time, slots.len() as u32, slot, self.flows[slot as usize].routes);
+            let flow = &mut self.flows[slot as usize];
+            let [sends, receives] = net.arrival(time, slots.len() as u32, slot, flow.routes);
+            // A receiver may run ahead as soon as packets come from another thread.
+            flow.started = receives && !sends;
             slots.push(slot);
         }
         self.arrivals.in_round = Some(slots);
@@ -204,5 +221,33 @@ impl Hosts {
     pub fn end_rounds(&mut self, net: &mut Fabric) {
         self.arrivals.in_round = None;
         self.arrivals.schedule(net);
+    }
+}
+
+#[cfg(feature = "parallel")]
+impl Hosts {
+    /// Begins a run on several threads.
+    pub fn begin_threads(&mut self) {
+        self.arrivals.ended = self.lingers().map(|_| Vec::new());
+    }
+
+    /// Moves the flows that have ended on this thread, and when, to `to`.
+    pub fn take_ended(&mut self, to: &mut Vec<(Time, u32)>) {
+        to.clear();
+        to.append(self.arrivals.ended.as_mut().unwrap_or(&mut Vec::new()));
+    }
+
+    /// Takes note of flows that have ended on another thread.
+    pub fn end_elsewhere(&mut self, net: &mut Fabric, ended: &[(Time, u32)]) {
+        let Some(linger) = self.arrivals.linger else { return };
+        for (time, number) in ended {
+            let leaves = time.saturating_add(linger);
+            net.events.push_leave(leaves, *number);
+            self.arrivals.free_from(leaves.saturating_add(linger), *number);
+            // Only the receiver's thread has it started.
+            if mem::take(&mut self.flows[*number as usize].started) {
+                self.write_outcome(*number, Time::MAX);
+            }
+        }
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! Each part has a copy of all flows, and changes only the fields of the ends that it has.
 
-use super::{Delays, Flow, Hosts};
+use super::{Delays, Done, Flow, Hosts, Outcome};
+use crate::fabric::Fabric;
 use crate::parts::Threads;
+use flowstamp_laws::units::Time;
 
 impl Hosts {
     /// Notes that the senders of some flows are in other parts than `number`. Their receivers may run ahead as soon as
@@ -19,48 +21,56 @@ impl Hosts {
     }
 
     /// Takes over the state and the counts of part `number` of the network.
-    pub fn take_over(&mut self, mut of: Self, number: usize, parts: &Threads) {
+    pub fn take_over(&mut self, mut of: Self, net: &Fabric, number: usize, parts: &Threads) {
         for (here, there) in self.groups.iter_mut().zip(&of.groups) {
             here.delivered_bytes += there.delivered_bytes;
             here.delivered_at_warmup += there.delivered_at_warmup;
             here.tally.add(&there.tally);
+            here.active.add(&there.active);
         }
         for (here, there) in self.delays.iter_mut().zip(&of.delays) {
             *here = Delays::together([&*here, there]);
         }
         for slot in 0..self.flows.len() {
-            let (sender, receiver) = parts.of_flow(slot);
+            let (sender, receiver) = self.threads(self.flows[slot].record as usize, net, parts);
             if receiver == number {
-                self.take_receiver(&of, slot);
+                self.flows[slot].take_receiver(&of.flows[slot]);
             }
             if sender == number {
-                self.take_sender(&mut of, slot);
+                let receiver = self.flows[slot].clone();
+                std::mem::swap(&mut self.flows[slot], &mut of.flows[slot]);
+                self.flows[slot].take_receiver(&receiver);
+            }
+        }
+        self.outcomes.resize(self.records.len(), Outcome::NONE);
+        for record in 0..self.records.len() {
+            if self.records[record].route == u32::MAX {
+                continue;
+            }
+            let (sender, receiver) = self.threads(record, net, parts);
+            let (here, there) = (&mut self.records[record], &of.records[record]);
+            if receiver == number {
+                here.end = there.end;
+                here.at_warmup.delivered_bytes = there.at_warmup.delivered_bytes;
+            }
+            if sender == number {
+                let Done { retransmissions, timeouts, .. } = there.at_warmup;
+                here.at_warmup = Done { retransmissions, timeouts, ..here.at_warmup };
+                self.outcomes[record] = of.outcome(record);
+            }
+            // The sender's thread does not know what has arrived.
+            let outcome = &mut self.outcomes[record];
+            if let Some(size) =
+                self.records[record].size.filter(|_| sender != receiver && outcome.acknowledged < Time::MAX)
+            {
+                outcome.done.delivered_bytes = size.get();
             }
         }
     }
 
-    /// Takes the sending end of a flow.
-    fn take_sender(&mut self, of: &mut Self, slot: usize) {
-        let receiver = self.flows[slot].clone();
-        std::mem::swap(&mut self.flows[slot], &mut of.flows[slot]);
-        self.flows[slot].take_receiver(&receiver);
-        let record = self.flows[slot].record as usize;
-        let (here, there) = (&mut self.records[record].at_warmup, of.records[record].at_warmup);
-        (here.retransmissions, here.timeouts) = (there.retransmissions, there.timeouts);
-        if of.outcomes.len() > record {
-            if self.outcomes.len() <= record {
-                self.outcomes.resize(record + 1, super::Outcome::NONE);
-            }
-            self.outcomes[record] = of.outcomes[record];
-        }
-    }
-
-    /// Takes the receiving end of a flow.
-    fn take_receiver(&mut self, of: &Self, slot: usize) {
-        self.flows[slot].take_receiver(&of.flows[slot]);
-        let record = self.flows[slot].record as usize;
-        self.records[record].end = of.records[record].end;
-        self.records[record].at_warmup.delivered_bytes = of.records[record].at_warmup.delivered_bytes;
+    /// The threads of the ends of a record's flow: sender and receiver.
+    fn threads(&self, record: usize, net: &Fabric, parts: &Threads) -> (usize, usize) {
+        parts.of_ends(net.ends(self.records[record].route))
     }
 }
 

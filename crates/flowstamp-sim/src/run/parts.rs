@@ -9,6 +9,7 @@
 use super::rounds::Rounds;
 use super::{EVENTS_PER_TICK, Simulation, Stopped};
 use crate::clock::Clock;
+use crate::events::MANY_LINKS;
 use crate::fabric::Moved;
 use crate::parts::Threads;
 use crate::plan::Network;
@@ -40,8 +41,32 @@ impl Divided {
     pub fn new(loaded: &Loaded, seed: Option<u64>, threads: usize) -> Result<Self, ScenarioError> {
         let loaded = loaded.with_seed(seed.unwrap_or(loaded.scenario.seed));
         let network = Network::new(&loaded, loaded.scenario.seed)?;
+        if let Some(arrival) = network.arrivals.first().filter(|_| network.links.len() < MANY_LINKS) {
+            let name = &network.groups[arrival.group as usize].name;
+            let links = network.links.len();
+            let message = format!(
+                "is {threads}, but the flows of {name:?} arrive during the run, which several threads can do from {MANY_LINKS} \
+                 router links on; here are {links}; leave --threads out"
+            );
+            return Err(ScenarioError::new("threads", message));
+        }
+        Self::of_network(loaded, network, threads)
+    }
+
+    fn of_network(loaded: Loaded, network: Network, threads: usize) -> Result<Self, ScenarioError> {
         let parts = Threads::new(&network, &loaded.scenario, threads)?;
         Ok(Self { simulation: Simulation::of_network(Arc::new(loaded), network), parts })
+    }
+
+    /// As [`Self::new`], but flows linger in their slots as in a large network, for tests with small ones.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    #[doc(hidden)]
+    pub fn as_large(loaded: &Loaded, threads: usize) -> Result<Self, ScenarioError> {
+        let network = Network::new(loaded, loaded.scenario.seed)?;
+        let Self { simulation, parts } = Self::of_network(loaded.clone(), network, threads)?;
+        Ok(Self { simulation: simulation.as_large(), parts })
     }
 
     /// Runs to the end. `tick` is called now and then and may stop the run.
@@ -92,7 +117,7 @@ impl Divided {
             whole.events += part.events;
             whole.took.1 += part.took.1;
             whole.net.take_over(part.net, number, &parts);
-            whole.hosts.take_over(part.hosts, number, &parts);
+            whole.hosts.take_over(part.hosts, &whole.net, number, &parts);
         }
         whole.took.0 = clock.elapsed().0;
         let longest = shared.longest.iter().map(|sum| sum.load(Ordering::Relaxed)).sum();
@@ -117,11 +142,16 @@ pub struct Balance {
 /// The packets from one part to another: those of even and of odd windows, so that one barrier for each window suffices.
 type Mail = [Mutex<Vec<Moved>>; 2];
 
+/// Flows that have ended on a thread and when, as slots: in even and in odd windows.
+type Ended = [Mutex<Vec<(Time, u32)>>; 2];
+
 /// State that parts share.
 struct Shared {
     barrier: Barrier,
     /// From each part to each.
     mail: Vec<Mail>,
+    /// From each part to all.
+    ended: Vec<Ended>,
     /// The next event of any part, in picoseconds, after windows 3n, 3n + 1 and 3n + 2.
     next: [AtomicU64; 3],
     /// Most events of a part: of the windows so far in the first, and of the last windows in the others.
@@ -136,6 +166,7 @@ impl Shared {
         Self {
             barrier: Barrier { parts, ..Barrier::default() },
             mail: (0..parts * parts).map(|_| Mail::default()).collect(),
+            ended: (0..parts).map(|_| Ended::default()).collect(),
             next: [const { AtomicU64::new(u64::MAX) }; 3],
             longest: [const { AtomicU64::new(0) }; 4],
             windows: AtomicU64::new(0),
@@ -165,10 +196,14 @@ impl Part<'_> {
         let duration = self.simulation.scenario.duration;
         let Threads { parts, ranges, .. } = self.parts;
         self.simulation.hosts.start_elsewhere(self.number, self.parts);
+        self.simulation.hosts.begin_threads();
+        // The slots of the flows that arrive in a window are known when it begins.
+        let lookahead = self.parts.lookahead();
+        let lookahead = self.simulation.hosts.lingers().map_or(lookahead, |linger| linger.min(lookahead));
         let mut rounds = Rounds::new(parts.clone(), ranges[self.number].clone(), &mut self.simulation);
         let (mut told, mut until, mut idle) = (0, Time::ZERO, Time::ZERO);
         for window in 0.. {
-            until = (until + self.parts.lookahead()).max(idle).min(duration);
+            until = (until + lookahead).max(idle).min(duration);
             let before = self.simulation.events - rounds.common;
             rounds.run_to(&mut self.simulation, until);
             let events = self.simulation.events;
@@ -184,7 +219,7 @@ impl Part<'_> {
             if until == duration {
                 break;
             }
-            self.send_out(&mut rounds, window, (until + self.parts.lookahead()).min(duration));
+            self.send_out(&mut rounds, window, (until + lookahead).min(duration));
             if !self.shared.barrier.wait() || self.shared.stopped.load(Ordering::Acquire) {
                 break;
             }
@@ -205,7 +240,9 @@ impl Part<'_> {
     fn send_out(&mut self, rounds: &mut Rounds, window: u64, until: Time) {
         let common = self.simulation.net.events.next_common().map_or(Time::MAX, |(time, _)| time);
         let mut next = rounds.first(&mut self.simulation).min(common);
-        let net = &mut self.simulation.net;
+        let Simulation { net, hosts, .. } = &mut self.simulation;
+        let ended = &self.shared.ended[self.number][window as usize % 2];
+        hosts.take_ended(&mut ended.lock().unwrap_or_else(PoisonError::into_inner));
         for (to, links) in self.parts.out(self.number) {
             let mail = self.shared.mail(self.number, *to, window);
             let mut mail = mail.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,6 +271,9 @@ impl Part<'_> {
             for moved in mail.drain(..) {
                 self.simulation.net.take_in(&moved);
             }
+            let ended = &self.shared.ended[from][window as usize % 2];
+            let Simulation { net, hosts, .. } = &mut self.simulation;
+            hosts.end_elsewhere(net, &ended.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }

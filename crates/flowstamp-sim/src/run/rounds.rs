@@ -138,7 +138,7 @@ impl Rounds {
             known[usize::from(owners.end[*link as usize])].push(*link);
         }
         let cut = owners.begin.iter().zip(&owners.end).map(|(begin, end)| begin != end).collect();
-        net.events.divide(count, owners, known.iter().flatten());
+        net.events.divide(count, mine.clone(), owners, known.iter().flatten());
         hosts.begin_rounds();
         known[..mine.start].fill(Vec::new());
         known[mine.end..].fill(Vec::new());
