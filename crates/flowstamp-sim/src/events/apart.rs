@@ -58,6 +58,8 @@ pub(super) struct Apart {
     owners: Owners,
     /// Slots pass from flow to flow.
     reused: bool,
+    /// Number of events that were stale.
+    stale: u64,
     /// The parts that this thread has.
     mine: Range<usize>,
 }
@@ -69,7 +71,15 @@ pub const MOST_PARTS: usize = NOBODY as usize;
 
 impl Apart {
     fn new(parts: usize, mine: Range<usize>, owners: Owners) -> Self {
-        Self { queues: vec![Many::default(); parts + 1], current: 0, soonest: 0, owners, reused: false, mine }
+        Self {
+            queues: vec![Many::default(); parts + 1],
+            current: 0,
+            soonest: 0,
+            owners,
+            reused: false,
+            stale: 0,
+            mine,
+        }
     }
 
     /// Number of pending events.
@@ -97,25 +107,43 @@ impl Apart {
 
     #[inline(never)] // mostly the bound suffices
     fn has_before(&mut self, time: Time, source: Source) -> bool {
-        let first = self.queues[self.current].first_until(time);
+        let first = self.first_until(time);
         // Without an event up to now, the next one is later.
         self.soonest = first.map_or(time.as_ps() + 1, |(first, _)| first.as_ps());
         first.is_some_and(|first| first < (time, source))
+    }
+
+    /// The earliest event of the current part if it is not after `end`.
+    fn first_until(&mut self, end: Time) -> Option<(Time, Source)> {
+        loop {
+            let first = self.queues[self.current].first_until(end)?;
+            if !self.is_stale(first.1) {
+                return Some(first);
+            }
+            self.queues[self.current].pop_until(end);
+            self.stale += 1;
+        }
     }
 
     /// Takes the earliest event of the current part if it is not after `end`.
     #[inline]
     pub(super) fn pop_until(&mut self, end: Time) -> Option<(Time, Source)> {
         loop {
-            let (time, source) = self.queues[self.current].pop_until(end)?;
-            if !(self.reused && self.is_stale(source)) {
-                return Some((time, source));
+            let first = self.queues[self.current].pop_until(end)?;
+            if !self.is_stale(first.1) {
+                return Some(first);
             }
+            self.stale += 1;
         }
     }
 
     /// Whether it is the timer of a flow that has left its slot to a flow of another part.
+    #[inline]
     fn is_stale(&self, source: Source) -> bool {
+        self.reused && self.is_of_another_part(source)
+    }
+
+    fn is_of_another_part(&self, source: Source) -> bool {
         (Class::Retransmit..=Class::Application).contains(&source.class())
             && self.owners.of(source).is_some_and(|part| usize::from(part) != self.current)
     }
@@ -147,6 +175,12 @@ impl EventQueue {
             ..Self::default()
         };
         self.put_all(keys);
+    }
+
+    /// Number of events that parts have left out: timers of flows that have left their slots.
+    #[must_use]
+    pub fn stale(&self) -> u64 {
+        self.apart.as_ref().map_or(0, |apart| apart.stale)
     }
 
     /// Puts the events of all parts into one queue again.

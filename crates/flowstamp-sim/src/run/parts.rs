@@ -230,6 +230,7 @@ impl Part<'_> {
         }
         std::mem::forget(fails);
         self.simulation.net.settle();
+        self.simulation.events += self.simulation.net.events.stale();
         // All parts handle events that concern all, and the first counts them.
         self.simulation.events -= if self.number > 0 { rounds.common } else { 0 };
         self.simulation.took = clock.elapsed();

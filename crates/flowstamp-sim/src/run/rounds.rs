@@ -117,6 +117,7 @@ impl Simulation {
                 break;
             }
         }
+        self.events += self.net.events.stale();
         self.net.events.unite();
         self.hosts.end_rounds(&mut self.net);
         rounds.known.iter().flatten().for_each(|link| self.net.await_next(*link));
