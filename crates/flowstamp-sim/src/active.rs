@@ -17,7 +17,7 @@ use flowstamp_laws::units::Time;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ActiveFlows {
     count: i128,
-    /// The integral up to time `t`, in flows times picoseconds, is `count * t + rest`. So flows may begin and end in any order.
+    /// The integral up to time `t`, in flows times picoseconds, is `count * t + rest`. Flows may begin and end in any order.
     rest: i128,
 }
 

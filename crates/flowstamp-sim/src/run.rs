@@ -2,7 +2,7 @@
 
 use crate::change;
 use crate::clock::Clock;
-use crate::events::{Class, MANY_LINKS, Source};
+use crate::events::{Class, Source};
 use crate::fabric::{Fabric, Onward};
 use crate::host::{Hosts, sides};
 use crate::packet::{DATA, Packet};
@@ -132,9 +132,6 @@ impl Simulation {
             hosts.add_planned(&mut net, plan.group, plan.index, plan.routes, plan.start);
         }
         hosts.add_listed();
-        if links.len() >= MANY_LINKS {
-            hosts.linger(links.iter().map(|plan| plan.delay).max().unwrap_or_default());
-        }
         net.events.push(scenario.warmup, Source::new(Class::Warmup, 0));
         for (number, reroute) in (1..).zip(&reroutes) {
             net.events.push(reroute.time, Source::new(Class::Warmup, number));
@@ -171,8 +168,7 @@ impl Simulation {
     #[doc(hidden)]
     #[must_use]
     pub fn as_large(mut self) -> Self {
-        let delays = (0..self.net.routers().count() as u32).map(|link| self.net.delay(link));
-        self.hosts.linger(delays.max().unwrap_or_default());
+        self.hosts.linger(&self.net);
         self
     }
 

@@ -7,7 +7,7 @@
 //! On several threads, each thread makes all flows, and hears of those that end elsewhere after the round.
 
 use super::{Flow, Hosts, LazyTimer, Record};
-use crate::events::{Class, LEAVES, Source};
+use crate::events::{Class, LEAVES, MANY_LINKS, Source};
 use crate::fabric::Fabric;
 use crate::plan::{ArrivalPlan, Comes};
 use flowstamp_laws::units::Time;
@@ -42,9 +42,17 @@ impl Arrivals {
     /// Schedules the first arrival of each plan.
     pub fn new(mut plans: Vec<ArrivalPlan>, net: &mut Fabric) -> Self {
         let next = plans.iter_mut().map(ArrivalPlan::first).collect();
-        let arrivals = Self { plans, next, ..Self::default() };
+        let mut arrivals = Self { plans, next, ..Self::default() };
+        if net.routers().count() >= MANY_LINKS {
+            arrivals.linger(net);
+        }
         arrivals.schedule(net);
         arrivals
+    }
+
+    fn linger(&mut self, net: &Fabric) {
+        let delays = (0..net.routers().count() as u32).map(|link| net.delay(link));
+        self.linger = Some(delays.max().unwrap_or_default().max(SHORTEST));
     }
 
     fn schedule(&self, net: &mut Fabric) {
@@ -75,9 +83,9 @@ impl Arrivals {
 }
 
 impl Hosts {
-    /// Lets flows linger in their slots, in a network whose longest link has this delay.
-    pub fn linger(&mut self, delay: Time) {
-        self.arrivals.linger = Some(delay.max(SHORTEST));
+    /// Lets flows linger in their slots for the delay of the longest link.
+    pub fn linger(&mut self, net: &Fabric) {
+        self.arrivals.linger(net);
     }
 
     /// The lingering time, if flows arrive and linger.
