@@ -68,7 +68,14 @@ def measure(program: Path, repetitions: int) -> list[Times]:
     return times
 
 
-THREADED = [(8, "2ms"), (16, "300us")]
+# Names and scenarios of the runs on several threads. The last is divided among many.
+THREADED: list[tuple[str, Path | str]] = [
+    ("k = 8, permutation, DCTCP, 2 ms", permutation(8, DCTCP, "2ms")),
+    ("k = 8, permutation, RCP, 2 ms", permutation(8, RCP, "2ms")),
+    ("k = 8, web flows, 5 ms", EXAMPLE),
+    ("k = 16, permutation, DCTCP, 300 us", permutation(16, DCTCP, "300us")),
+    ("k = 16, permutation, RCP, 300 us", permutation(16, RCP, "300us")),
+]
 PARTS = (2, 4, 8, 16, 32, 64)
 # Windows of one event or none, so that threads do little but synchronise.
 SLOW = """
@@ -115,23 +122,18 @@ def threads(program: Path, repetitions: int) -> str:
 
     The times are wall times: nothing else may run.
     """
-    lines = ["| permutation | 1 thread, s | 2 threads, s | times as fast |", "|---|---|---|---|"]
-    for k, duration in THREADED:
-        for law in (DCTCP, RCP):
-            name = f"k = {k}, {law[0].upper()}, {duration}"
-            print(f"threads: {name}", file=sys.stderr)
-            walls: dict[int, list[float]] = {1: [], 2: []}
-            for _ in range(repetitions):
-                for count, wall in walls.items():
-                    wall.append(
-                        engine.run(program, permutation(k, law, duration), f"threads={count}").summary["wall_s"]
-                    )
-            one, two = (statistics.median(walls[count]) for count in walls)
-            lines.append(f"| {name} | {one:.2f} | {two:.2f} | **{one / two:.2f}** |")
-    k, duration = THREADED[-1]
+    lines = ["| fat tree | 1 thread, s | 2 threads, s | times as fast |", "|---|---|---|---|"]
+    for name, scenario in THREADED:
+        print(f"threads: {name}", file=sys.stderr)
+        walls: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(repetitions):
+            for count, wall in walls.items():
+                wall.append(engine.run(program, scenario, f"threads={count}").summary["wall_s"])
+        one, two = (statistics.median(walls[count]) for count in walls)
+        lines.append(f"| {name} | {one:.2f} | {two:.2f} | **{one / two:.2f}** |")
     most = ["| threads | times as fast as one thread, at most |", "|---|---|"]
     for count in PARTS:
-        summary = engine.run(program, permutation(k, RCP, duration), f"threads={count}").summary
+        summary = engine.run(program, THREADED[-1][1], f"threads={count}").summary
         _, longest = summary["windows_and_longest"]
         most.append(f"| {count} | {summary['events'] / longest:.1f} |")
     windows, _ = summary["windows_and_longest"]
