@@ -386,7 +386,7 @@ impl Hosts {
     pub fn arrive(&mut self, net: &mut Fabric, packet: &Packet) {
         let flow = &self.flows[packet.flow as usize];
         if flow.generation != packet.generation {
-            // A late copy for a flow that has ended; another flow uses its slot.
+            // A late copy for a flow that has left its slot.
             net.sacks.release(packet.sack);
         } else if packet.flags & CONTROL != 0 {
             self.arrive_control(net, packet);

@@ -51,18 +51,20 @@ fn assert_same_in_rounds(text: &str, parts: usize) {
     }
 }
 
-/// Flows that arrive at random and from lists, some of them at the same instant, and leave their slots to others.
+/// Flows that arrive at random, some of them only up to a stop, and leave their slots to others. Probes sample the other flows.
 #[test]
 fn flows_that_arrive() {
-    for (law, router) in [("dctcp", ""), ("rcp", "router = \"rcp\"\n"), ("xcp", "router = \"xcp\"\n")] {
+    let sprayed = "[routing]\nbalance = \"spray\"\n";
+    for (law, router) in [("dctcp", sprayed), ("rcp", "router = \"rcp\"\n"), ("xcp", "router = \"xcp\"\n")] {
         let text = format!(
             "duration = \"1ms\"\nwarmup = \"200us\"\nseed = 5\n[fat_tree]\nk = 4\nrate = \"10Gbps\"\ndelay = \"1us\"\n\
              buffer = \"30pkt\"\n{router}\
              [[flows]]\nname = \"web\"\nlaw = {law:?}\npattern = \"random\"\n\
              [flows.web]\nload = 0.6\nsizes = {{ distribution = \"pareto\", mean = \"10kB\", shape = 1.2 }}\n\
-             [[flows]]\nname = \"late\"\nlaw = {law:?}\npattern = \"random\"\ntransport = {{ delayed_acks = true, handshake = true }}\n\
-             [flows.web]\nload = 0.2\nsizes = {{ distribution = \"fixed\", size = \"3kB\" }}\n\
-             [[flows]]\nname = \"all\"\nlaw = {law:?}\npattern = \"permutation\"\nsize = \"300kB\"\n"
+             [[flows]]\nname = \"late\"\nlaw = {law:?}\npattern = \"random\"\nstop = \"700us\"\ntransport = {{ delayed_acks = true, handshake = true }}\n\
+             [flows.web]\nflows_per_s = 1000000\nsizes = {{ distribution = \"fixed\", size = \"3kB\" }}\n\
+             [[flows]]\nname = \"all\"\nlaw = {law:?}\npattern = \"permutation\"\nsize = \"300kB\"\n\
+             [probes]\nevery = \"70us\"\nflows = true\n"
         );
         assert_same(&text, &[2, 3]);
         assert_same_in_rounds(&text, 7);

@@ -219,15 +219,11 @@ impl EventQueue {
         Some([mine.contains(&sender), mine.contains(&receiver)])
     }
 
-    /// Lets a flow leave its slot at `time`, in the part of its receiver.
-    pub fn push_leave(&mut self, time: Time, slot: u32) {
-        let here = self
-            .apart
-            .as_ref()
-            .is_none_or(|apart| apart.mine.contains(&usize::from(apart.owners.receiver[slot as usize])));
-        if here {
-            self.push(time, Source::new(Class::FlowArrival, LEAVES | slot));
-        }
+    /// Whether this thread has the receiver of the flow in `slot`.
+    #[must_use]
+    pub fn has_receiver(&self, slot: u32) -> bool {
+        let has = |apart: &Apart| apart.mine.contains(&usize::from(apart.owners.receiver[slot as usize]));
+        self.apart.as_ref().is_none_or(|apart| has(apart))
     }
 
     /// Lets the following events be those of this part. After the last part come the events that concern all.

@@ -2,9 +2,12 @@
 //!
 //! In a small network a flow leaves its slot to the next one as soon as it is over. A large network runs in parts
 //! ([`crate::parts`]), and each part needs to know the slots of a round before the round begins. There, a flow *lingers* in
-//! its slot: no packet or timer of the flow does anything from one lingering time after its end on, and another flow may
-//! take the slot after two. The lingering time is at least that of a round, so each of these steps happens in a round of its own.
-//! On several threads, each thread makes all flows, and hears of those that end elsewhere after the round.
+//! its slot: no packet or timer has an effect from one lingering time after its end on, and another flow may take the slot
+//! after two. The lingering time is at least that of a round, so each of these steps happens in a round of its own. On several
+//! threads, each thread makes all flows, and hears after each window of those that have ended elsewhere.
+//!
+//! The receiver's part takes the flow out of its slot, because late copies of data would be answered. A late ack may still reach
+//! a sender that has ended, which sends nothing.
 
 use super::{Flow, Hosts, LazyTimer, Record};
 use crate::events::{Class, LEAVES, MANY_LINKS, Source};
@@ -12,7 +15,6 @@ use crate::fabric::Fabric;
 use crate::plan::{ArrivalPlan, Comes};
 use flowstamp_laws::units::Time;
 use std::collections::VecDeque;
-use std::mem;
 
 /// Shortest lingering time.
 const SHORTEST: Time = Time::from_micros(1);
@@ -25,13 +27,14 @@ pub(super) struct Arrivals {
     /// When the next flow of each plan arrives; [`Time::MAX`] if none does.
     next: Vec<Time>,
     /// The slots of the flows that arrive in this round, in order, if the network runs in rounds.
+    #[cfg(feature = "parallel")]
     in_round: Option<Vec<u32>>,
     free: Vec<u32>,
     /// Slots that become free, and when, in order.
     soon: VecDeque<(Time, u32)>,
     /// How long flows linger; `None` if their slots are free at once.
     linger: Option<Time>,
-    /// The flows that have ended since other threads heard of it, and when, if the network runs on several threads.
+    /// The flows that have ended on this thread in this window, and when, if the network runs on several threads.
     ended: Option<Vec<(Time, u32)>>,
 }
 
@@ -75,11 +78,6 @@ impl Arrivals {
         let after = self.soon.iter().rev().take_while(|last| **last > (time, slot)).count();
         self.soon.insert(self.soon.len() - after, (time, slot));
     }
-
-    /// The plan with the next arrival, and its time.
-    fn first(&self) -> Option<(Time, u32)> {
-        self.next.iter().copied().zip(0..).min()
-    }
 }
 
 impl Hosts {
@@ -88,37 +86,34 @@ impl Hosts {
         self.arrivals.linger(net);
     }
 
-    /// The lingering time, if flows arrive and linger.
-    #[must_use]
-    pub fn lingers(&self) -> Option<Time> {
-        self.arrivals.linger.filter(|_| !self.arrivals.plans.is_empty())
-    }
-
-    /// When the next flow arrives; [`Time::MAX`] if none does.
-    #[must_use]
-    pub fn next_arrival(&self) -> Time {
-        self.arrivals.first().map_or(Time::MAX, |(time, _)| time)
-    }
-
     /// Handles an event of the class [`Class::FlowArrival`]: starts a flow that arrives, or takes one out of its slot.
     pub fn flow_arrival(&mut self, net: &mut Fabric, number: u32) {
         if number & LEAVES != 0 {
             return self.leave(number & !LEAVES);
         }
-        let slot = match &self.arrivals.in_round {
-            Some(slots) => slots[number as usize],
-            None => {
-                let Some(slot) = self.next_flow(net, number, net.now) else { return };
-                let next = self.arrivals.next[number as usize];
-                if next < Time::MAX {
-                    net.events.push(next, Source::new(Class::FlowArrival, number));
-                }
-                slot
+        let slot = self.made_ahead(number).or_else(|| {
+            let slot = self.next_flow(net, number, net.now)?;
+            let next = self.arrivals.next[number as usize];
+            if next < Time::MAX {
+                net.events.push(next, Source::new(Class::FlowArrival, number));
             }
-        };
+            Some(slot)
+        });
+        let Some(slot) = slot else { return };
         let group = self.flows[slot as usize].group;
         self.groups[group as usize].active.begin(net.now);
         self.begin(net, slot);
+    }
+
+    /// The slot of a flow that arrives in this round, by its number, if the network runs in rounds.
+    fn made_ahead(&self, number: u32) -> Option<u32> {
+        #[cfg(feature = "parallel")]
+        return self.arrivals.in_round.as_ref().map(|slots| slots[number as usize]);
+        #[cfg(not(feature = "parallel"))]
+        {
+            let _ = number;
+            None
+        }
     }
 
     /// Makes the next flow of a plan, which arrives at `now`, and returns its slot.
@@ -163,10 +158,10 @@ impl Hosts {
             return (self.flows.len() - 1) as u32;
         };
         let old = &mut self.flows[slot as usize];
+        flow.generation = old.generation.wrapping_add(1);
         if self.arrivals.linger.is_some() {
-            flow.generation = old.generation.wrapping_add(1) & !LEFT;
+            flow.generation &= !LEFT;
         } else {
-            flow.generation = old.generation.wrapping_add(1);
             // Timer events of the slot's previous flow are still pending. They find nothing due, and the new flow
             // reuses them.
             flow.retransmit = old.retransmit;
@@ -190,19 +185,48 @@ impl Hosts {
         for timer in [&mut flow.retransmit, &mut flow.pace, &mut flow.application, &mut flow.control] {
             timer.cancel();
         }
-        let leaves = net.now.saturating_add(linger);
-        net.events.push_leave(leaves, number);
-        self.arrivals.free_from(leaves.saturating_add(linger), number);
+        self.vacate(net, number, net.now, linger);
         if let Some(ended) = &mut self.arrivals.ended {
             ended.push((net.now, number));
         }
     }
 
-    /// Takes a flow out of its slot after it has lingered: its packets find no flow any more.
+    /// Lets the slot of a flow that has ended become free.
+    fn vacate(&mut self, net: &mut Fabric, number: u32, ended: Time, linger: Time) {
+        let leaves = ended.saturating_add(linger);
+        self.arrivals.free_from(leaves.saturating_add(linger), number);
+        #[cfg(feature = "parallel")]
+        if !net.events.has_receiver(number) {
+            return;
+        }
+        net.events.push(leaves, Source::new(Class::FlowArrival, LEAVES | number));
+    }
+
+    /// Takes a flow out of its slot after it has lingered: its data find no flow any more.
     fn leave(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
         flow.generation |= LEFT;
         flow.ack = LazyTimer::IDLE;
+    }
+}
+
+#[cfg(feature = "parallel")]
+impl Hosts {
+    /// The lingering time, if flows arrive and linger.
+    #[must_use]
+    pub fn lingering_time(&self) -> Option<Time> {
+        self.arrivals.linger.filter(|_| !self.arrivals.plans.is_empty())
+    }
+
+    /// The time of the next arrival, and its plan.
+    fn first_arrival(&self) -> Option<(Time, u32)> {
+        self.arrivals.next.iter().copied().zip(0..).min()
+    }
+
+    /// When the next flow arrives; [`Time::MAX`] if none does.
+    #[must_use]
+    pub fn next_arrival(&self) -> Time {
+        self.first_arrival().map_or(Time::MAX, |(time, _)| time)
     }
 
     /// Begins a run in rounds: parts get the arrivals of a round from [`Self::arrive_until`].
@@ -210,19 +234,25 @@ impl Hosts {
         self.arrivals.in_round = Some(Vec::new());
     }
 
-    /// Makes the flows that arrive by `until`, in a round that begins now, and schedules their arrivals.
-    pub fn arrive_until(&mut self, net: &mut Fabric, until: Time) {
-        let Some(mut slots) = self.arrivals.in_round.take() else { return };
+    /// Makes the flows that arrive by `until`, in a round that begins now, and schedules their arrivals. Returns the number of
+    /// plans that have come to their stop, which a run as a whole notices by an event each.
+    pub fn arrive_until(&mut self, net: &mut Fabric, until: Time) -> u64 {
+        let mut stopped = 0;
+        let Some(mut slots) = self.arrivals.in_round.take() else { return stopped };
         slots.clear();
-        while let Some((time, number)) = self.arrivals.first().filter(|(time, _)| *time <= until) {
-            let Some(slot) = self.next_flow(net, number, time) else { continue };
+        while let Some((time, number)) = self.first_arrival().filter(|(time, _)| *time <= until) {
+            let Some(slot) = self.next_flow(net, number, time) else {
+                stopped += 1;
+                continue;
+            };
             let flow = &mut self.flows[slot as usize];
             let [sends, receives] = net.arrival(time, slots.len() as u32, slot, flow.routes);
-            // A receiver may run ahead as soon as packets come from another thread.
+            // On the receiver's thread, a flow whose sender is elsewhere counts as started until it has ended.
             flow.started = receives && !sends;
             slots.push(slot);
         }
         self.arrivals.in_round = Some(slots);
+        stopped
     }
 
     /// Ends a run in rounds. The rest of the run is as a whole.
@@ -230,13 +260,10 @@ impl Hosts {
         self.arrivals.in_round = None;
         self.arrivals.schedule(net);
     }
-}
 
-#[cfg(feature = "parallel")]
-impl Hosts {
     /// Begins a run on several threads.
     pub fn begin_threads(&mut self) {
-        self.arrivals.ended = self.lingers().map(|_| Vec::new());
+        self.arrivals.ended = self.lingering_time().map(|_| Vec::new());
     }
 
     /// Moves the flows that have ended on this thread, and when, to `to`.
@@ -249,11 +276,9 @@ impl Hosts {
     pub fn end_elsewhere(&mut self, net: &mut Fabric, ended: &[(Time, u32)]) {
         let Some(linger) = self.arrivals.linger else { return };
         for (time, number) in ended {
-            let leaves = time.saturating_add(linger);
-            net.events.push_leave(leaves, *number);
-            self.arrivals.free_from(leaves.saturating_add(linger), *number);
+            self.vacate(net, *number, *time, linger);
             // Only the receiver's thread has it started.
-            if mem::take(&mut self.flows[*number as usize].started) {
+            if std::mem::take(&mut self.flows[*number as usize].started) {
                 self.write_outcome(*number, Time::MAX);
             }
         }

@@ -52,7 +52,7 @@ impl Probe {
             whose.extend((0..hosts.groups.len()).map(Whose::Group));
         }
         if self.what.flows {
-            for flow in 0..hosts.flows.len() {
+            for flow in 0..self.flows.len() {
                 let (sender, receiver) = parts.of_flow(flow);
                 whose.extend([receiver, sender, sender].map(Whose::Part));
             }

@@ -197,9 +197,10 @@ impl Part<'_> {
         let Threads { parts, ranges, .. } = self.parts;
         self.simulation.hosts.start_elsewhere(self.number, self.parts);
         self.simulation.hosts.begin_threads();
-        // The slots of the flows that arrive in a window are known when it begins.
+        // As for rounds.
         let lookahead = self.parts.lookahead();
-        let lookahead = self.simulation.hosts.lingers().map_or(lookahead, |linger| linger.min(lookahead));
+        let lookahead =
+            self.simulation.hosts.lingering_time().map_or(lookahead, |linger| linger.min(lookahead));
         let mut rounds = Rounds::new(parts.clone(), ranges[self.number].clone(), &mut self.simulation);
         let (mut told, mut until, mut idle) = (0, Time::ZERO, Time::ZERO);
         for window in 0.. {
@@ -224,7 +225,8 @@ impl Part<'_> {
                 break;
             }
             self.take_in(window);
-            // Nothing happens before the next event of all parts. Packets that it sends arrive one window later.
+            // Nothing that other threads need happens before the next event of all parts. Packets that it sends arrive one window
+            // later. A flow may leave its slot before, which its receiver's part does by itself.
             let next = self.shared.next[window as usize % 3].load(Ordering::Relaxed);
             idle = Time::from_ps(next - 1);
         }

@@ -67,7 +67,7 @@ pub(super) struct Rounds {
     /// Rounds since the last check of the number of events, and events before it.
     rounds: u64,
     looked: u64,
-    /// Events so far that concern all parts.
+    /// Events so far that concern all parts, or arrivals that have stopped.
     pub common: u64,
 }
 
@@ -132,8 +132,9 @@ impl Rounds {
     pub fn new(parts: Parts, mine: Range<usize>, simulation: &mut Simulation) -> Self {
         let Parts { count, owners, lookahead, known: all } = parts;
         let Simulation { net, hosts, .. } = simulation;
-        // Slots of the flows that arrive in a round are known when it begins.
-        let lookahead = hosts.lingers().map_or(lookahead, |linger| lookahead.min(linger));
+        // Slots of the flows that arrive in a round are known when it begins. A link between parts is no longer than flows linger,
+        // but there may be none.
+        let lookahead = hosts.lingering_time().map_or(lookahead, |linger| lookahead.min(linger));
         let mut known = vec![Vec::new(); count];
         for link in all.iter().filter(|link| net.delay(**link) >= lookahead) {
             known[usize::from(owners.end[*link as usize])].push(*link);
@@ -187,7 +188,9 @@ impl Rounds {
         let quiet = first.max(self.from).saturating_sub(INSTANT).min(last);
         let until = quiet.saturating_add(self.length).min(last);
         let events = simulation.events;
-        simulation.hosts.arrive_until(&mut simulation.net, until);
+        let stopped = simulation.hosts.arrive_until(&mut simulation.net, until);
+        simulation.events += stopped;
+        self.common += stopped;
         for part in self.mine.clone() {
             self.turn(simulation, part, quiet, until);
         }
