@@ -132,8 +132,8 @@ impl Rounds {
     pub fn new(parts: Parts, mine: Range<usize>, simulation: &mut Simulation) -> Self {
         let Parts { count, owners, lookahead, known: all } = parts;
         let Simulation { net, hosts, .. } = simulation;
-        // Slots of the flows that arrive in a round are known when it begins. A link between parts is no longer than flows linger,
-        // but there may be none.
+        // Slots of the flows that arrive in a round are known when it begins. This bound matters only without links between parts,
+        // because flows linger for the delay of the longest link.
         let lookahead = hosts.lingering_time().map_or(lookahead, |linger| lookahead.min(linger));
         let mut known = vec![Vec::new(); count];
         for link in all.iter().filter(|link| net.delay(**link) >= lookahead) {
