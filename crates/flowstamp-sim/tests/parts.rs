@@ -19,14 +19,14 @@ fn assert_same(text: &str, threads: &[usize]) {
     for threads in threads {
         let divided = Divided::as_large(&loaded, *threads).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let parts = divided.run(&mut go_on).expect("nobody stops it");
-        assert_eq!(
-            format!("{:?}", parts.summary),
-            format!("{:?}", whole.summary),
-            "{threads} threads\n{text}"
-        );
-        assert_eq!(parts.digest(), whole.digest(), "{threads} threads\n{text}");
+        assert_equal(&parts, &whole, &format!("{threads} threads\n{text}"));
     }
     assert_same_in_rounds(text, threads[0]);
+}
+
+fn assert_equal(parts: &Results, whole: &Results, run: &str) {
+    assert_eq!(format!("{:?}", parts.summary), format!("{:?}", whole.summary), "{run}");
+    assert_eq!(parts.digest(), whole.digest(), "{run}");
 }
 
 fn whole(loaded: &Loaded) -> Results {
@@ -42,12 +42,7 @@ fn assert_same_in_rounds(text: &str, parts: usize) {
         let rounds =
             Simulation::in_rounds(&loaded, parts, fewest).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let rounds = rounds.run(&mut go_on).expect("nobody stops it");
-        assert_eq!(
-            format!("{:?}", rounds.summary),
-            format!("{:?}", whole.summary),
-            "{fewest} events\n{text}"
-        );
-        assert_eq!(rounds.digest(), whole.digest(), "{fewest} events\n{text}");
+        assert_equal(&rounds, &whole, &format!("{fewest} events\n{text}"));
     }
 }
 

@@ -39,8 +39,8 @@ impl Owners {
             Class::Capacity | Class::Transmit | Class::Share | Class::Rejoin => self.begin[number],
             Class::Retransmit | Class::Control | Class::Pace | Class::Application => self.sender[number],
             Class::Ack => self.receiver[number],
-            Class::FlowArrival if number as u32 & LEAVES != 0 => {
-                self.receiver[(number as u32 & !LEAVES) as usize]
+            Class::FlowArrival if source.number() & LEAVES != 0 => {
+                self.receiver[(source.number() & !LEAVES) as usize]
             }
             Class::Warmup | Class::Air | Class::FlowArrival | Class::Probe => return None,
         })

@@ -197,7 +197,7 @@ impl Part<'_> {
         let Threads { parts, ranges, .. } = self.parts;
         self.simulation.hosts.start_elsewhere(self.number, self.parts);
         self.simulation.hosts.begin_threads();
-        // As for rounds.
+        // Slots of the flows that arrive in a window are known when it begins, as for rounds.
         let lookahead = self.parts.lookahead();
         let lookahead =
             self.simulation.hosts.lingering_time().map_or(lookahead, |linger| linger.min(lookahead));
