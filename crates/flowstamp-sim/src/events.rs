@@ -80,7 +80,7 @@ pub struct Source(u32);
 
 /// Bits of a number within a class.
 pub const NUMBER_BITS: u32 = 28;
-/// Added to the slot of a flow, the number of the [`Class::FlowArrival`] event at which the flow leaves its slot.
+/// The bit that marks a [`Class::FlowArrival`] event as a departure. The rest of its number is the slot that the flow leaves.
 pub const LEAVES: u32 = 1 << (NUMBER_BITS - 1);
 
 impl Source {

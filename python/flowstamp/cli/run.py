@@ -66,8 +66,8 @@ def run(
     run on threads, or with --executor in processes or on a cluster.
 
     --threads N runs parts of the network side by side, with the same results to the bit. Every thread has a copy of the
-    network in memory. Collectives, cells and captures need one thread. In networks with fewer than 256 router links,
-    flows that arrive during the run need one thread, too.
+    network in memory. Collectives, cells, captures and priority flow control need one thread. In networks with fewer
+    than 256 router links, flows that arrive during the run need one thread, too.
     """
     show_progress(progress)
     from flowstamp.progress import Meter

@@ -28,7 +28,8 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// The part that handles an event; `None` if all do.
+    /// Returns the part that handles an event, or `None` if all do. Arrivals of flows get their part in
+    /// [`EventQueue::push_arrival`].
     #[inline]
     pub fn of(&self, source: Source) -> Option<u8> {
         let number = source.number() as usize;
@@ -56,15 +57,15 @@ pub(super) struct Apart {
     /// No event of the current part is before this time, picoseconds.
     soonest: u64,
     owners: Owners,
-    /// Slots pass from flow to flow.
+    /// Whether a slot may have had a flow of another part before.
     reused: bool,
-    /// Number of events that were stale.
+    /// Number of events that were dropped ([`EventQueue::stale`]).
     stale: u64,
     /// The parts that this thread has.
     mine: Range<usize>,
 }
 
-/// Stands for a part if no part needs the event.
+/// Stands for the part at the end of a link whose arrivals rounds find without events.
 const NOBODY: u8 = u8::MAX;
 /// Maximum number of parts.
 pub const MOST_PARTS: usize = NOBODY as usize;
@@ -137,7 +138,7 @@ impl Apart {
         }
     }
 
-    /// Whether it is the timer of a flow that has left its slot to a flow of another part.
+    /// Returns whether the event is a timer whose slot now has a flow of another part.
     #[inline]
     fn is_stale(&self, source: Source) -> bool {
         self.reused && self.is_of_another_part(source)
@@ -157,7 +158,7 @@ impl Apart {
 
 impl EventQueue {
     /// Gives each of `parts` parts a queue of its own. [`Self::turn_to`] chooses the one from which events are taken, one of
-    /// the parts `mine`. Deliveries of the links `known` are no events any more.
+    /// the parts `mine`. Deliveries over the links `known` get no events from now on.
     pub fn divide<'a>(
         &mut self,
         parts: usize,
@@ -177,7 +178,7 @@ impl EventQueue {
         self.put_all(keys);
     }
 
-    /// Number of events that parts have left out: timers of flows that have left their slots.
+    /// Number of timer events that were dropped, because the slot of their flow now has a flow of another part.
     #[must_use]
     pub fn stale(&self) -> u64 {
         self.apart.as_ref().map_or(0, |apart| apart.stale)
@@ -194,8 +195,9 @@ impl EventQueue {
         }
     }
 
-    /// Gives a slot to a flow whose data and acks begin at these links. Its arrival, the one with this number in its round, is
-    /// an event of the sender's part. Returns whether this thread has its sender, and whether it has its receiver.
+    /// Assigns a flow's slot to the parts where its data and its acks enter the network. If this thread has the sender, schedules
+    /// the flow's arrival, which is number `number` of the round. Returns whether this thread has the sender, and whether it has
+    /// the receiver.
     pub fn push_arrival(
         &mut self,
         time: Time,

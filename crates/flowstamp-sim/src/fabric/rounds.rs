@@ -57,8 +57,8 @@ impl Fabric {
         self.links[at].arrivals(until, with);
     }
 
-    /// Schedules the arrival of a flow in the slot `slot`, the one with this number in its round. Returns whether this thread
-    /// has the sender, and whether it has the receiver.
+    /// Schedules the arrival of the flow in `slot`, which is number `number` of its round. Returns whether this thread has the
+    /// sender, and whether it has the receiver.
     pub fn arrival(&mut self, time: Time, number: u32, slot: u32, routes: FlowRoutes) -> [bool; 2] {
         let begins = [routes.data, routes.acks].map(|route| self.routes[route as usize]);
         self.events.push_arrival(time, number, slot, begins).unwrap_or([true; 2])

@@ -3,8 +3,8 @@
 //! In a small network a flow leaves its slot to the next one as soon as it is over. A large network runs in parts
 //! ([`crate::parts`]), and each part needs to know the slots of a round before the round begins. There, a flow *lingers* in
 //! its slot: no packet or timer has an effect from one lingering time after its end on, and another flow may take the slot
-//! after two. The lingering time is at least that of a round, so each of these steps happens in a round of its own. On several
-//! threads, each thread makes all flows, and hears after each window of those that have ended elsewhere.
+//! after two. The lingering time is at least that of a round, so each of these steps happens in a round of its own. With several
+//! threads, each creates all flows. After each window ([`crate::run`]) it learns which flows have ended on other threads.
 //!
 //! The receiver's part takes the flow out of its slot, because late copies of data would be answered. A late ack may still reach
 //! a sender that has ended, which sends nothing.
@@ -81,7 +81,7 @@ impl Arrivals {
 }
 
 impl Hosts {
-    /// Lets flows linger in their slots for the delay of the longest link.
+    /// Lets flows linger in their slots for the delay of the longest router link, at least [`SHORTEST`].
     pub fn linger(&mut self, net: &Fabric) {
         self.arrivals.linger(net);
     }
@@ -174,7 +174,7 @@ impl Hosts {
         slot
     }
 
-    /// Frees the slot of a flow that is over, if the flow arrived during the run.
+    /// Ends a flow if it arrived during the run. Its slot is free at once, or after the flow has lingered.
     pub(super) fn close(&mut self, net: &mut Fabric, number: u32) {
         let flow = &mut self.flows[number as usize];
         if !(self.groups[flow.group as usize].arriving && flow.started) {
@@ -191,7 +191,7 @@ impl Hosts {
         }
     }
 
-    /// Lets the slot of a flow that has ended become free.
+    /// Schedules when a flow that has ended leaves its slot, and when the slot is free.
     fn vacate(&mut self, net: &mut Fabric, number: u32, ended: Time, linger: Time) {
         let leaves = ended.saturating_add(linger);
         self.arrivals.free_from(leaves.saturating_add(linger), number);
@@ -234,8 +234,8 @@ impl Hosts {
         self.arrivals.in_round = Some(Vec::new());
     }
 
-    /// Makes the flows that arrive by `until`, in a round that begins now, and schedules their arrivals. Returns the number of
-    /// plans that have come to their stop, which a run as a whole notices by an event each.
+    /// Makes the flows that arrive by `until`, in a round that begins now, and schedules their arrivals. Returns how
+    /// many plans have stopped. A run as a whole has an event for each.
     pub fn arrive_until(&mut self, net: &mut Fabric, until: Time) -> u64 {
         let mut stopped = 0;
         let Some(mut slots) = self.arrivals.in_round.take() else { return stopped };

@@ -142,7 +142,7 @@ pub struct Balance {
 /// The packets from one part to another: those of even and of odd windows, so that one barrier for each window suffices.
 type Mail = [Mutex<Vec<Moved>>; 2];
 
-/// Flows that have ended on a thread and when, as slots: in even and in odd windows.
+/// Slots of the flows that have ended on a thread, with times, for even and for odd windows.
 type Ended = [Mutex<Vec<(Time, u32)>>; 2];
 
 /// State that parts share.
@@ -150,7 +150,7 @@ struct Shared {
     barrier: Barrier,
     /// From each part to each.
     mail: Vec<Mail>,
-    /// From each part to all.
+    /// From each thread to all others.
     ended: Vec<Ended>,
     /// The next event of any part, in picoseconds, after windows 3n, 3n + 1 and 3n + 2.
     next: [AtomicU64; 3],

@@ -1,4 +1,4 @@
-//! One thread that runs a large network part by part, with the same results to the bit.
+//! Rounds: a thread runs the parts of a large network one after the other, with the same results to the bit.
 //!
 //! In the order of time, consecutive events are at links all over the network, and a large network does not fit into the
 //! processor's cache. Here each part of the network ([`Parts`]) handles its events of a *round*, and then the next part.
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Fewest events of a part in its turn, on average. With few, turns cost more than they save.
 const FEWEST: u64 = 16;
-/// Rounds between two checks whether there are as many. A run begins with few flows.
+/// Rounds between two checks of [`FEWEST`]. There are many, because a run begins with few flows.
 const ROUNDS_PER_LOOK: u64 = 1024;
 /// Longest round, so that a time within it has 36 bits.
 const LONGEST: Time = Time::from_millis(60);
@@ -36,7 +36,7 @@ pub(super) struct InTurn {
     parts: Parts,
     /// Fewest events of a part in its turn, on average. With fewer, the network goes on as a whole.
     fewest: u64,
-    /// Rounds between two checks of that.
+    /// Rounds between two checks of `fewest`.
     every: u64,
 }
 
@@ -67,13 +67,13 @@ pub(super) struct Rounds {
     /// Rounds since the last check of the number of events, and events before it.
     rounds: u64,
     looked: u64,
-    /// Events so far that concern all parts, or arrivals that have stopped.
+    /// Events so far that concern all parts, and one for each plan whose arrivals have stopped.
     pub common: u64,
 }
 
 impl Simulation {
-    /// Lays out the network of `loaded` so that it runs in rounds of `count` parts, however small it is, as long as each part
-    /// has `fewest` events in its turn on average, which is checked every 64 rounds.
+    /// Lays out the network of `loaded` to run in rounds of `count` parts, whatever its size. Every 64 rounds it checks that
+    /// parts had at least `fewest` events per turn on average. If not, the network goes on as a whole.
     ///
     /// # Errors
     /// As [`super::Divided::new`].
@@ -133,7 +133,7 @@ impl Rounds {
         let Parts { count, owners, lookahead, known: all } = parts;
         let Simulation { net, hosts, .. } = simulation;
         // Slots of the flows that arrive in a round are known when it begins. This bound matters only without links between parts,
-        // because flows linger for the delay of the longest link.
+        // because flows linger for the delay of the longest router link.
         let lookahead = hosts.lingering_time().map_or(lookahead, |linger| lookahead.min(linger));
         let mut known = vec![Vec::new(); count];
         for link in all.iter().filter(|link| net.delay(**link) >= lookahead) {
@@ -228,7 +228,7 @@ impl Rounds {
         self.arrivals.sort_unstable();
         simulation.net.events.turn_to(part);
         simulation.net.now = quiet;
-        // The part with a link's entry may not have had its turn. Its state is that of the end of the last round. Packets that
+        // If the part with a link's entry has not had its turn yet, its state is that of the end of the last round. Packets that
         // arrive in this round had left the link's queue by then.
         let known = |net: &Fabric, link: u32| if self.cut[link as usize] { quiet } else { net.now };
         let prefetches = simulation.net.prefetches();
