@@ -262,14 +262,14 @@ class Gallery:
         rows = [self._row(claim, whole.get(claim.id)) for claim in spec.claims]
         yield "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows])
         yield "### How they are measured"
-        yield "*Read* in a source marks our reading of the paper. The [glossary](../glossary.md) explains terms."
+        yield "The [glossary](../glossary.md) explains terms."
         yield "\n".join(map(self._measured, spec.claims))
         explained = [claim for claim in spec.claims if claim.explanation]
-        if explained:
-            yield "### Why it differs"
-            yield "\n".join(
-                f"- {plain(claim.paper)} (`{claim.id}`). {plain(claim.explanation or '')}" for claim in explained
-            )
+        for title, hold in (("Why it differs", False), ("Notes on claims that hold", True)):
+            shown = [c for c in explained if (c.id in whole and whole[c.id].status in HOLDING) == hold]
+            if shown:
+                yield f"### {title}"
+                yield "\n".join(f"- {plain(c.paper)} (`{c.id}`). {plain(c.explanation or '')}" for c in shown)
 
     @staticmethod
     def _measured(claim: Claim) -> str:
@@ -279,7 +279,7 @@ class Gallery:
     @staticmethod
     def _row(claim: Claim, known: Verdict | None) -> str:
         whose = "" if claim.whose == "paper" else f" *({claim.whose})*"
-        told = ["not yet run", "", ""]
+        told: list[str] = ["not yet run", "", ""]
         if known is not None:
             told = [ours(known), status(known.status), seeds(known)]
         return f"| {' | '.join([cell(claim.paper) + whose, expected(claim), *told])} |"

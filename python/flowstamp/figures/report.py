@@ -86,7 +86,9 @@ OURS = (
     "word](../how-claims-are-judged.md#words-before-a-number) before a number, such as *least*, says what the number "
     "is. The figure's page has the exact expression, and `flowstamp figure NAME --seeds 5` repeats a row."
 )
-HEADLINES = "| figure | the paper says | verdict | ours | holds if | the bound is from |\n|---|---|---|---|---|---|"
+HEADLINES = (
+    "| figure | the paper says | verdict | ours | holds if | where the bound comes from |\n|---|---|---|---|---|---|"
+)
 DIFFERENCES = "| figure | the paper says | ours | holds if |\n|---|---|---|---|"
 TABLE = "| figure | claim | holds if | ours | verdict | seeds |\n|---|---|---|---|---|---|"
 
@@ -320,13 +322,12 @@ class Page:
         )
 
     def _headlines(self) -> Iterator[str]:
-        yield f"{OURS} In the last column, *read* marks our reading of the paper's words."
+        yield OURS
         rows = []
         for spec, one in self.headlines:
             count = {"": "", PROVISIONAL: f" ({PROVISIONAL})"}.get(seeds(one), f" ({seeds(one)} seeds)")
             told = [link(spec), cell(one.claim.paper), f"**{one.status}**{count}", ours(one)]
-            source, *_ = re.split(r"\. (?=[A-Z])", one.claim.source)
-            rows.append(line([*told, expected(one.claim), cell(source)]))
+            rows.append(line([*told, expected(one.claim), cell(one.claim.source.strip())]))
         yield "\n".join([HEADLINES, *rows])
 
     def _different(self) -> Iterator[str]:
