@@ -375,6 +375,19 @@ def test_without_a_subcommand_the_help_is_an_error(flowstamp: Command) -> None:
     assert done.stderr == flowstamp("--help").stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("run", "x.toml", "--threads", "two"), "--threads: 'two' is not a whole number; see flowstamp run --help"),
+        (("run", "x.toml", "--threads", "0"), "--threads: 0 is too small; use at least 1; see flowstamp run --help"),
+        (("web", "--port", "99999"), "--port: 99999 is out of range; use 0 to 65535; see flowstamp web --help"),
+    ],
+)
+def test_a_wrong_number_is_one_plain_line(flowstamp: Command, arguments: tuple[str, ...], line: str) -> None:
+    done = flowstamp(*arguments)
+    assert (done.returncode, done.stderr) == (2, f"flowstamp: {line}\n")
+
+
 def test_version_is_quick(flowstamp: Command) -> None:
     done = flowstamp("--version")
     assert (done.returncode, done.stderr) == (0, "")

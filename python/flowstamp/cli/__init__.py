@@ -9,6 +9,7 @@ the help if there is no subcommand; 130 interrupted.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -107,8 +108,20 @@ def run_command(arguments: Sequence[str]) -> int:
     return int(code or 0)
 
 
+NUMBERS = (
+    (r"is not a valid int(?:eger)?(?: range)?", r"is not a whole number"),
+    (r"is not a valid float(?: range)?", r"is not a number"),
+    (r"is not in the range x>=(\S+)", r"is too small; use at least \1"),
+    (r"is not in the range (\S+)<=x<=(\S+)", r"is out of range; use \1 to \2"),
+)
+"""What typer says of a number, and the same in plain words."""
+
+
 def _usage(message: str, command: str) -> str:
-    return f"{message.rstrip('.')}; see {command} --help" if message else f"see {command} --help"
+    message = re.sub(r"^Invalid value for '(--[\w-]+)'", r"\1", message.rstrip("."))
+    for theirs, ours in NUMBERS:
+        message = re.sub(rf"{theirs}$", ours, message)
+    return f"{message}; see {command} --help" if message else f"see {command} --help"
 
 
 def _fail(message: str) -> int:

@@ -45,8 +45,8 @@ impl Divided {
             let name = &network.groups[arrival.group as usize].name;
             let links = network.links.len();
             let message = format!(
-                "is {threads}, but the flows of {name:?} arrive during the run. Several threads can do that in a network with at \
-                 least {MANY_LINKS} router links, and this one has {links}; leave --threads out"
+                "is {threads}, but the flows of {name:?} arrive during the run, which several threads support only from \
+                 {MANY_LINKS} router links on. This network has {links}; leave --threads out"
             );
             return Err(ScenarioError::new("threads", message));
         }
