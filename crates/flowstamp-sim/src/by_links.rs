@@ -9,30 +9,30 @@
 //!           +----------------------- acks: the delay of their path --------------------------------------------+
 //! ```
 //!
-//! A flow's completion time on a link has two parts. One part is queueing, `q`: the mean time that the flow's packets wait at
-//! the link. The rest, `t`, is the sender's: the ideal time, small first windows, a low rate, a timeout. Queueing adds up
+//! A flow's completion time on a link, F, has two parts. One part is queueing, Q: the mean time that the flow's packets wait
+//! at the link. The rest, S, is the sender's: the ideal time, small first windows, a low rate, a timeout. Queueing adds up
 //! along the path. The sender's time does not, because the slowest link sets the sender's pace, and because each link's run
 //! contains the round trips that the law takes to start:
 //!
 //! ```text
-//!   completion time = sum of q over the links + largest t of the links, at least the ideal time of the path
+//!   completion time = sum of Q over the links + max(S over the links, ideal time of the path)
 //! ```
 //!
 //! Each link runs twice. In the first pass, flows send as fast as this link alone allows. Too many large flows then meet at
 //! full rate, and RCP's rate collapses more often than in the whole network (docs/notes/engine-experiments.md has the
 //! numbers). In the second pass, a flow's sender gets its data at the pace of the flow's slowest other link: the departure
 //! times of the first pass, minus the travel time from the host ([`crate::release`]). These times are the feed. A flow has
-//! no feed if no other link slows it down. With a feed, the flow's time `t` on this link includes the time of the other
-//! link. `late` is the flow's time above the ideal. `after` is the departure of the last packet from this link, minus the
-//! travel time from the host, minus the packet's feed time. `t1` is the time above the ideal in the first pass:
+//! no feed if no other link slows it down. With a feed, the flow's time S on this link includes the time of the other
+//! link. A is the departure of the last packet from this link, minus the travel time from the host, minus the packet's feed
+//! time. S1 is the sender's time in the first pass, and "ideal" the flow's time on this link if nothing else is there:
 //!
 //! ```text
-//!   least = max(min(late, after) - q, 0)      delay that this link certainly adds to the feed
-//!   most  = late - q                          the sender's whole time above the ideal
+//!   low  = ideal + max(0, min(F - ideal, A) - Q)     with the delay that this link certainly adds to the feed
+//!   high = F - Q                                     the sender's whole time
 //!
-//!   t - ideal = least                         if another link was slower in the first pass
-//!               t1 clamped to [least, most]   if no other link was slower
-//!               most                          if the flow has no feed
+//!   S = low                       if another link was slower in the first pass
+//!       S1 clamped to [low, high] if no other link was slower
+//!       high                      if the flow has no feed
 //! ```
 //!
 //! Deviations from the paper:

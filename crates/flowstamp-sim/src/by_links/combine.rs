@@ -127,17 +127,13 @@ struct Crossed {
 /// A link on which a flow's sender takes long: its time, picoseconds, the link's place, and when the data come from there.
 type Slow = ((u64, Reverse<u32>), Release);
 
-/// Returns the sender's time above the ideal time, for a flow with a feed. All times are picoseconds.
+/// Returns `S - ideal` for a flow with a feed, in the symbols of [`crate::by_links`]. All times are picoseconds.
 ///
-/// `late` is the flow's completion time on the link above the ideal. `queued` is the mean wait of its packets there.
-/// `after` is the time from the feed of the last packet to its departure from the link. `alone` is the sender's time above
-/// the ideal in the first pass, if no other link was slower then.
-///
-/// The link certainly causes `own`, and at most `late - queued`. On the flow's slowest link, the first pass's time
-/// counts, clamped to this range. On all others, `own` counts.
+/// `late` is `F - ideal`, `queued` is Q, and `after` is A. `alone` is `S1 - ideal` if no other link was slower in the first
+/// pass.
 fn of_sender(late: u64, queued: u64, after: u64, alone: Option<u64>) -> u64 {
-    let own = late.min(after).saturating_sub(queued);
-    alone.map_or(own, |alone| alone.clamp(own, late - queued))
+    let low = late.min(after).saturating_sub(queued);
+    alone.map_or(low, |alone| alone.clamp(low, late - queued))
 }
 
 /// Results of all flows on all links.
