@@ -11,7 +11,8 @@ import pytest
 from matplotlib.text import Text
 
 from flowstamp import plot, style
-from flowstamp.figures import Runner
+from flowstamp.figures import Runner, available, read
+from flowstamp.figures.spec import FigureSpec
 
 LINE = plot.Curve("a", np.array([1.0, 2.0]), np.array([3.0, 4.0]))
 
@@ -82,6 +83,41 @@ def test_a_title_stands_above_or_beside_its_legend(labels: list[str]) -> None:
     above = [title.get_window_extent().y0 >= legend.get_window_extent().y1 for title in titles]
     beside = [title.get_window_extent().x1 + 20 < min(entry.x0 for entry in entries) for title in titles]
     assert [one or other for one, other in zip(above, beside, strict=True)] == [True]
+
+
+V3 = ["VCP", "XCP", "Reno", "SACK", "HSTCP", "H-TCP", "others", "paper, other schemes: above 4%"]
+ABC = ["ABC", "ABC, authors' emulation", "XCP", "XCP, told the rate of 20 ms", "XCPw", "XCPw, authors' emulation"]
+
+
+@pytest.mark.parametrize("labels", [V3, ABC, [*ABC, "RCP"], ["W" * 30, "i"] * 4])
+def test_a_legend_stays_within_the_picture_and_beside_the_axis_label(labels: list[str]) -> None:
+    curves = [plot.Curve(f"{label}{' ' * n}", LINE.x, LINE.y, style=n) for n, label in enumerate(labels)]
+    panel = plot.Panel("Mean queue (of the buffer)", curves, legend=True)
+    figure = plot.stack(plot.Stack("x", [panel], title="a title"))
+    figure.draw_without_rendering()
+    [ax] = figure.axes
+    legend = ax.get_legend()
+    assert legend is not None
+    box, label = legend.get_window_extent(), ax.yaxis.label.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    assert label.height <= ax.get_window_extent().height
+    assert label.y1 <= box.y0
+
+
+def test_every_label_of_a_figure_fits_into_a_legend() -> None:
+    size = style.STYLE["legend.fontsize"]
+    handle = (style.STYLE["legend.handlelength"] + style.LEGEND_SPACING["handletextpad"]) * size
+    for name, spec in specs().items():
+        labels = [run.label for run in spec.runs]
+        labels += [marks.label for panel in spec.draw.panels for marks in panel.published]
+        for label in labels:
+            width = handle + style.width_pt(label, size)
+            assert width <= style.LEGEND_WIDTH_PT, f"{name}: {label}"
+
+
+def specs() -> dict[str, FigureSpec]:
+    return {name: read(path) for name, path in available().items()}
 
 
 def test_a_long_legend_makes_the_picture_higher_and_not_its_axes_lower() -> None:

@@ -28,6 +28,7 @@ from flowstamp.style import (
     COLOURS,
     COLUMN_WIDTH_IN,
     LEGEND_ROW_PT,
+    LEGEND_SPACING,
     LINES,
     MARKERS,
     MOST_ENTRIES,
@@ -37,6 +38,7 @@ from flowstamp.style import (
     ROW_CHARACTERS,
     STYLE,
     TITLE_CHARACTERS,
+    in_lines,
     legend_columns,
     plain,
     powers,
@@ -174,11 +176,10 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
     if panel.title:
         beside = not legend or _beside(panel, list(labels))
         ax.set_title(panel.title, loc="left", pad=4.0 + (0.0 if beside else LEGEND_ROW_PT * -(-len(labels) // columns)))
-    _y_axis(ax, panel)
+    _y_axis(ax, panel, spec.panel_height_in * 72.0 - LEGEND_ROW_PT)
     if legend:
         # The legend is above the axes, so that it never covers a curve.
-        spacing = {"columnspacing": 0.8, "handletextpad": 0.4, "borderaxespad": 0.1}
-        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=columns, **spacing)
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=columns, **LEGEND_SPACING)
 
 
 def _beside(panel: Panel, labels: Sequence[str]) -> bool:
@@ -253,8 +254,8 @@ def _curve(ax: Axes, curve: Curve, label: str | None, colour: str, *, line: bool
     )
 
 
-def _y_axis(ax: Axes, panel: Panel) -> None:
-    ax.set_ylabel(panel.ylabel)
+def _y_axis(ax: Axes, panel: Panel, height_pt: float) -> None:
+    ax.set_ylabel(in_lines(panel.ylabel, height_pt))
     if panel.yscale == "symlog":
         ax.set_yscale("symlog", linthresh=panel.linthresh)
     elif panel.yscale == "linear":

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator
 
 COLUMN_WIDTH_IN = 3.3  # one column of the ACM and IEEE two-column formats
@@ -72,18 +75,41 @@ MOST_ENTRIES = 8  # maximum entries of a legend; further curves are grey
 LEGEND_ROW_PT = 10.5
 ROW_CHARACTERS = 54  # characters of a panel's title and its legend, if they share a row
 TITLE_CHARACTERS = 48  # characters of a picture's bold title per line
-LEGEND_CHARACTERS = 62  # characters per legend row within the figure's width; a handle counts as five
+LEGEND_WIDTH_PT = 218.0  # of the figure's 237.6; the rest is right of the axes
+LEGEND_SPACING = {"columnspacing": 0.8, "handletextpad": 0.4, "borderaxespad": 0.1}  # in font sizes
+
+
+def width_pt(text: str, size: float) -> float:
+    """Returns the width of a text in points, in the font of all pictures."""
+    return float(
+        TextPath((0, 0), text, size=size, prop=FontProperties(family=STYLE["font.family"])).get_extents().width
+    )
 
 
 def legend_columns(labels: Sequence[str]) -> int:
     """Returns how many legend columns fit side by side. Matplotlib fills a legend column by column."""
-    rows = 1
-    while rows < len(labels):
-        columns = [labels[first : first + rows] for first in range(0, len(labels), rows)]
-        if sum(5 + max(map(len, column)) for column in columns) <= LEGEND_CHARACTERS:
-            return len(columns)
-        rows += 1
+    size = STYLE["legend.fontsize"]
+    handle = (STYLE["legend.handlelength"] + LEGEND_SPACING["handletextpad"]) * size
+    between = LEGEND_SPACING["columnspacing"] * size
+    widths = [handle + width_pt(label, size) for label in labels]
+    for columns in range(len(labels), 1, -1):
+        longest, more = divmod(len(labels), columns)  # the first columns have one entry more
+        ends = list(accumulate(longest + (column < more) for column in range(columns)))
+        taken = sum(max(widths[first:end]) for first, end in zip([0, *ends], ends, strict=False))
+        if taken + between * (columns - 1) <= LEGEND_WIDTH_PT:
+            return columns
     return 1
+
+
+def in_lines(label: str, room_pt: float) -> str:
+    """Divides the label of an axis into two lines if it is wider than the axis."""
+    size = STYLE["axes.labelsize"]
+    spaces = [n for n, letter in enumerate(label) if letter == " "]
+    if not spaces or width_pt(label, size) <= room_pt:
+        return label
+    # A unit stays whole.
+    middle = min(spaces, key=lambda n: (label[:n].count("(") != label[:n].count(")"), abs(n - len(label) / 2)))
+    return f"{label[:middle]}\n{label[middle + 1 :]}"
 
 
 def plain(value: float, _: object = None) -> str:
