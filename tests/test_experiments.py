@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Each difference from a paper names an experiment that a command reruns, and these commands are ones that run."""
+"""Each difference names an experiment that a command reruns, and these commands are ones that run."""
 
 from __future__ import annotations
 
@@ -153,14 +153,14 @@ def told() -> Iterator[tuple[str, str]]:
             yield f"{law}: {cause.title}", f"`{cause.run}`"
 
 
-def test_every_difference_from_a_paper_names_a_command() -> None:
+def test_every_difference_names_a_command() -> None:
     """`test_figures.py` checks that explanations are short."""
     memory = Memory.beside(available())
     differing = [
         (spec.id, verdict.claim)
         for spec in map(read, available().values())
         for verdict in memory.all_verdicts(spec).values()
-        if verdict.claim.whose == "paper" and verdict.status in ("differs", "differs on average", "fails")
+        if verdict.status in ("differs", "differs on average", "fails")
     ]
     assert len(differing) > 100
     assert [(name, claim.id) for name, claim in differing if not list(commands(claim.explanation or ""))] == []

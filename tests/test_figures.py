@@ -25,6 +25,7 @@ from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import MANY, Finished, RunSet
+from flowstamp.figures.memory import Memory
 from flowstamp.figures.pictures import has_legend, styles
 from flowstamp.figures.runner import Runner, _after
 from flowstamp.figures.schedule import Job, Queue, Run, _Room
@@ -767,6 +768,37 @@ def test_a_panel_shows_what_claims_expect_of_its_measure(
     both = [Verdict(claim, (claim.bound.value,)), Verdict(replace(claim, expected="> 1e9"), (2.0,))]
     assert pictures.corner(both, of_a_run=False) == ("1 of 2 hold", False)
     assert pictures.corner(both, of_a_run=True) == ("1 of 2 hold in this run", False)
+
+
+@pytest.mark.parametrize(
+    ("y", "expr", "about"),
+    [
+        ("drops", "sum(tcp.all_drops)", True),
+        ("drops", "sum(tcp.later_drops)", False),
+        ("drop_rate", "sum(tcp.all_drops)", True),
+        ("drop_rate", "sum(other.all_drops)", False),
+        ("mean_queue_packets", "max(tcp.buffer_share)", True),
+        ("mean_queue_packets", "max(tcp.p90_buffer_share)", False),
+        ("flow_mbps", "min(tcp.jain)", True),
+        ("flow_mbps", "min(throughputs(tcp, 1, 2))", True),
+        ("flow_mbps", "min(throughputs(other, 1, 2))", False),
+    ],
+)
+def test_a_panel_shows_claims_that_name_its_measure_otherwise(y: str, expr: str, about: bool, tmp_path: Path) -> None:
+    (tmp_path / "W.toml").write_text(WEB)
+    spec = read(tmp_path / "W.toml")
+    claim = replace(spec.claims[0], expr=expr, expected=">= 1", tolerance="0")
+    panel = replace(spec.draw.panels[0], y=y)
+    assert bool(pictures.claims_of(spec, panel, [Verdict(claim, (2.0,))])) is about
+
+
+def test_no_panel_of_drops_is_silent_about_a_claim_on_drops() -> None:
+    """X4's panel of drops said that all held, although XCP's drops differ from the paper."""
+    memory = Memory.beside(available())
+    spec = read(available()["X4"])
+    verdicts = list(memory.all_verdicts(spec).values())
+    [drops] = [panel for panel in spec.draw.panels if panel.y == "drops"]
+    assert "xcp-no-drops" in {verdict.claim.id for verdict in pictures.claims_of(spec, drops, verdicts)}
 
 
 def test_every_curve_is_named() -> None:

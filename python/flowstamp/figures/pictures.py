@@ -22,6 +22,16 @@ from flowstamp.style import COLOURS
 MARKED = 100
 """Maximum points of a computed curve that is drawn with markers."""
 
+ALSO = {
+    "drops": "all_drops",
+    "drop_rate": "all_drop_rate|all_drops|drops",
+    "queue_packets": "max_queue_packets|mean_queue_packets|mean_queue_ms|buffer_share",
+    "mean_queue_packets": "mean_queue_ms|buffer_share",
+    "buffer_share": "mean_queue_packets|mean_queue_ms",
+    "flow_mbps": "jain",
+}
+"""Measures by which claims refer to what a panel of this measure shows, too."""
+
 
 def draw(given: Given) -> Any:
     """Draws the picture of a figure."""
@@ -60,6 +70,10 @@ def claims_of(spec: FigureSpec, panel: PanelSpec, verdicts: Sequence[Verdict]) -
     about = rf"\b{function}\((?:{runs}), *['\"]{re.escape(panel.flow or measured)}['\"]"
     if measured == spec.measure.group:  # as in `rcp.afct`, `samples(rcp, "afct", ...)` and `afct(rcp, 1, 500)`
         about += rf"|\b(?:{runs})(?:\.{y}\b|, *['\"]{y}['\"])|\b{y}\((?:{runs}), *\d"
+        if panel.y in ALSO and not panel.flow:  # as in `xcp.all_drops`
+            about += rf"|\b(?:{runs})\.(?:{ALSO[panel.y]})\b"
+        if panel.y == "flow_mbps" and not panel.flow:  # as in `throughputs(xcp, 0, 10)`
+            about += rf"|\b(?:throughputs?|group|normalized)\((?:{runs})\b"
     point, time = rf"(?:{runs})\.{y}(?:\[[^][]*\])?", rf"samples\((?:{runs}), *['\"]{y}['\"], *[\d.]+, *[\d.]+\)"
     itself = re.compile(rf"(?:min|max|mean|median|first|last)\((?:{point}|{time})\)")
     return {one: bool(itself.fullmatch(one.claim.expr)) for one in verdicts if re.search(about, one.claim.expr)}
