@@ -89,7 +89,7 @@ V3 = ["VCP", "XCP", "Reno", "SACK", "HSTCP", "H-TCP", "others", "paper, other sc
 ABC = ["ABC", "ABC, authors' emulation", "XCP", "XCP, told the rate of 20 ms", "XCPw", "XCPw, authors' emulation"]
 
 
-@pytest.mark.parametrize("labels", [V3, ABC, [*ABC, "RCP"], ["W" * 30, "i"] * 4])
+@pytest.mark.parametrize("labels", [V3, ABC, [*ABC, "RCP"], ["W" * 30, "i"] * 4, ["", "XCP"]])
 def test_a_legend_stays_within_the_picture_and_beside_the_axis_label(labels: list[str]) -> None:
     curves = [plot.Curve(f"{label}{' ' * n}", LINE.x, LINE.y, style=n) for n, label in enumerate(labels)]
     panel = plot.Panel("Mean queue (of the buffer)", curves, legend=True)

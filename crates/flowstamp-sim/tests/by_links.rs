@@ -162,7 +162,7 @@ fn a_flow_meets_others_as_other_links_let_them_through() {
             let (part_s, all_s) = (part.fct_s.expect("it ends"), all.fct_s.expect("it ends"));
             let ratio = part_s / all_s;
             // Below: XCP may leave a fifth of a link unused whose flows are limited elsewhere (Low, Andrew and Wydrowski
-            // 2005), and a link alone does not show that. Above: the bound of issue 43. With an even share, the flow near
+            // 2005), and a link alone does not show that. Above: the bound of figure DC-links. With an even share, the flow near
             // by would have 0.5 of the link in place of 0.8 to 0.9, and the ratio would be 1.6 to 1.8.
             assert!(
                 (least..1.15).contains(&ratio),
