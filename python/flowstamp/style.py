@@ -81,6 +81,8 @@ LEGEND_SPACING = {"columnspacing": 0.8, "handletextpad": 0.4, "borderaxespad": 0
 
 def width_pt(text: str, size: float) -> float:
     """Returns the width of a text in points, in the font of all pictures."""
+    if not text.strip():
+        return 0.0  # an empty path has no extents
     return float(
         TextPath((0, 0), text, size=size, prop=FontProperties(family=STYLE["font.family"])).get_extents().width
     )
