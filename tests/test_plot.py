@@ -85,6 +85,20 @@ def test_a_title_stands_above_or_beside_its_legend(labels: list[str]) -> None:
     assert [one or other for one, other in zip(above, beside, strict=True)] == [True]
 
 
+def test_a_panel_without_a_legend_colours_only_what_the_legend_above_names() -> None:
+    """V5's panel of drop rates had a coloured curve that no legend named, because stars took an entry above."""
+    curves = [plot.Curve(f"c{n}", LINE.x, LINE.y, style=n) for n in range(10)]
+    star = plot.Curve("paper", LINE.x, LINE.y, published=True)
+    panels = [plot.Panel("y", [*curves, star], legend=True), plot.Panel("z", curves, legend=False)]
+    first, second = plot.stack(plot.Stack("x", panels)).axes
+    legend = first.get_legend()
+    assert legend is not None
+    coloured = {text.get_text() for text in legend.get_texts()} - {"others", "paper"}
+    drawn = [line.get_color() for line in second.get_lines() if len(np.atleast_1d(line.get_xdata())) == LINE.x.size]
+    assert len(drawn) == 10
+    assert sum(colour != "#bbbbbb" for colour in drawn) == len(coloured) == 6
+
+
 V3 = ["VCP", "XCP", "Reno", "SACK", "HSTCP", "H-TCP", "others", "paper, other schemes: above 4%"]
 ABC = ["ABC", "ABC, authors' emulation", "XCP", "XCP, told the rate of 20 ms", "XCPw", "XCPw, authors' emulation"]
 

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
@@ -133,8 +133,13 @@ def stack(spec: Stack) -> Figure:
         height = spec.panel_height_in * len(spec.panels) + rows * LEGEND_ROW_PT / 72.0
         figure = blank(height + 0.45 + 0.1 * len(ends), spec.title)
         axes: list[Axes] = list(np.atleast_1d(figure.subplots(len(spec.panels), 1)))
+        named: set[str] = set()
         for panel, ax, axis, legend in zip(spec.panels, axes, against, legends, strict=True):
-            _panel(ax, panel, spec, axis, legend=legend)
+            own = _named(panel.curves)
+            # Without a legend, many curves have the colours that the legend above names.
+            several = len({curve.label for curve in panel.curves}) > MOST_ENTRIES
+            named = own if legend or not several else own & named
+            _panel(ax, panel, spec, axis, named, legend=legend)
         for number, (axis, last) in enumerate(zip(against, axes, strict=True)):
             if number not in ends:
                 last.sharex(axes[next(end for end in ends if end > number)])
@@ -153,11 +158,10 @@ def stack(spec: Stack) -> Figure:
         return figure
 
 
-def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> None:
+def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, named: Collection[str], *, legend: bool) -> None:
     for instant in spec.vertical:
         ax.axvline(instant, color="#999999", linewidth=0.5, zorder=0.5)
     _bounds(ax, panel)
-    named = _named(panel.curves)
     labels: dict[str, None] = {}
     clipped = panel.yscale == "linear" and panel.ylim != (None, None) and not axis.markers
     for curve in panel.curves:
