@@ -99,6 +99,16 @@ def test_a_panel_without_a_legend_colours_only_what_the_legend_above_names() -> 
     assert sum(colour != "#bbbbbb" for colour in drawn) == len(coloured) == 6
 
 
+def test_no_line_of_a_title_is_one_short_word() -> None:
+    for path in available().values():
+        spec = read(path)
+        title = f"{spec.id}: {spec.title}"
+        lines = plot.title_lines(title)
+        assert "".join(lines).replace(" ", "") == title.replace(" ", "")
+        assert len(lines) == 1 or len(lines[-1]) > plot.SHORT_WORD, title
+        assert max(map(len, lines)) <= style.TITLE_CHARACTERS
+
+
 V3 = ["VCP", "XCP", "Reno", "SACK", "HSTCP", "H-TCP", "others", "paper, other schemes: above 4%"]
 ABC = ["ABC", "ABC, authors' emulation", "XCP", "XCP, told the rate of 20 ms", "XCPw", "XCPw, authors' emulation"]
 

@@ -110,9 +110,23 @@ class Stack:
     panel_height_in: float = PANEL_HEIGHT_IN
 
 
+SHORT_WORD = 9
+"""Characters of a word that looks lost in a line of its own."""
+
+
+def title_lines(title: str) -> list[str]:
+    """Divides a title into as few lines as possible, the last of which is not a single short word."""
+    lines = textwrap.wrap(title, TITLE_CHARACTERS)
+    for width in range(TITLE_CHARACTERS, TITLE_CHARACTERS // 2, -1):
+        narrower = textwrap.wrap(title, width)
+        if len(narrower) == len(lines) and all(len(line) > SHORT_WORD for line in narrower[-1:]):
+            return narrower
+    return lines
+
+
 def blank(height_in: float, title: str = "") -> Figure:
     """Returns an empty picture of a column's width, with a bold title above its `height_in`."""
-    lines = textwrap.wrap(title, TITLE_CHARACTERS)
+    lines = title_lines(title)
     figure = Figure(figsize=(COLUMN_WIDTH_IN, height_in + 0.14 * len(lines)), layout="constrained")
     FigureCanvasAgg(figure)
     if lines:

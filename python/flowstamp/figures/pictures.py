@@ -324,4 +324,5 @@ def _flow_label(name: str) -> str:
     group, _, index = name.partition(".")
     if index and group in ("flows", "forward"):
         return f"flow {int(index) + 1}"
-    return group.replace("_", " ").replace("rtt", "RTT")
+    words = group.replace("_", " ").replace("rtt", "RTT")
+    return re.sub(r"\b(?:tcp|udp|[prvx]cp)\b", lambda law: law[0].upper(), words)
