@@ -132,6 +132,16 @@ fn a_file_crosses_from_one_namespace_to_another_under_every_law() {
         assert!(fetched["server"]["min_rtt_ms"].as_f64().unwrap() >= 20.0, "{law}: the path's delay");
         assert_eq!(fetched["stamps"].as_u64().unwrap() > 0, port != 4434, "{law}");
     }
+    // Without a path, the processes' delay is many times the least RTT. With its default target, Swift is mostly slow.
+    let law = r#"{"law": "swift", "base_target": "5ms"}"#;
+    let url = "https://10.99.0.1:4433/bytes/1500000";
+    for _ in 0..4 {
+        let mut get = namespaces.run(1, &["get", url, "--law", law, "--fingerprint", fingerprint, "--json"]);
+        let done = get.args(["--timeout", "20"]).output().unwrap();
+        assert!(done.status.success(), "swift: {}", String::from_utf8_lossy(&done.stderr));
+        let fetched: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert!(fetched["goodput_bps"].as_f64().unwrap() > 5e6, "{fetched}");
+    }
 }
 
 /// Whether this machine cannot run BPF programs that outlive their command, and why.
