@@ -67,6 +67,7 @@ def test_a_badge_counts_claims(gallery: Any, tmp_path: Path) -> None:
         return re.sub("<.*?>", "", made.badge(SPECS[QUICK])[1])
 
     assert badge() == f"all {len(known)} claims hold"
+    assert "ours: " not in badge()
     assert badge(**{first: [1e9]}) == f"{len(known) - 1} claims hold, 1 differs"
     assert badge(**{first: {"seed 1": known[first][0]}}) == f"all {len(known)} claims hold, provisional"
     assert badge(**{first: "invalid"}) == f"{len(known) - 1} claims hold, 1 no verdict"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -170,6 +170,13 @@ class Gallery:
             told.append(f"{counts['no verdict']} no verdict")
         if any(verdict.provisional for verdict in verdicts):
             told.append("provisional")
+        papers = [v for v in verdicts if v.claim.whose == "paper"]
+        if 0 < len(papers) < len(verdicts) and counts["differ"]:
+            # The paper's results and our variants of them stand apart.
+            told[: bool(counts["hold"]) + 1] = [
+                f"{whose}: {sum(v.status in HOLDING for v in group)} of {len(group)} hold"
+                for whose, group in (("paper", papers), ("ours", [v for v in verdicts if v not in papers]))
+            ]
         word = "differs" if counts["differ"] else "holds" if counts["hold"] else "skipped"
         return word, f'<span class="badge {word}">{", ".join(told)}</span>'
 
@@ -195,6 +202,12 @@ class Gallery:
         also = f" The file covers {', '.join(spec.also)} too." if spec.also else ""
         yield f"{plain(spec.paper)}.{also} {self.badge(spec)[1]}"
         yield from self._picture(spec)
+        paragraphs = re.split(r"\n\s*\n", spec.notes.strip())
+        if paragraphs[0]:
+            yield "## Set-up"
+            yield plain(paragraphs[0])
+            if paragraphs[1:]:
+                yield "[Notes](#notes) has the details."
         yield from self._run_it(spec)
         yield "## Claims"
         yield (
@@ -203,18 +216,17 @@ class Gallery:
         )
         yield from self._claims(spec)
         yield from self._published(spec)
-        if spec.notes.strip():
+        if paragraphs[1:]:
             yield "## Notes"
-            yield from self._notes(spec)
+            yield from self._notes(spec, paragraphs[1:])
         yield "## The figure's file"
         yield "Scenario, runs, picture and claims; [what each key means](../figures.md#what-a-file-says)."
         include = f"```{{literalinclude}} ../../figures/{name}.toml\n:language: toml\n```"
         yield f"::::{{dropdown}} figures/{name}.toml\n{include}\n::::"
 
     @staticmethod
-    def _notes(spec: FigureSpec) -> Iterator[str]:
-        """Yields the set-up, then what belongs to single claims: paragraphs from the first that begins with an id."""
-        paragraphs = re.split(r"\n\s*\n", spec.notes.strip())
+    def _notes(spec: FigureSpec, paragraphs: Sequence[str]) -> Iterator[str]:
+        """Yields general paragraphs, then those of single claims: from the first that begins with an id."""
         ids = {claim.id for claim in spec.claims}
         about = [match is not None and match[1] in ids for match in (re.match(r"`([^`]+)`", p) for p in paragraphs)]
         first = about.index(True) if True in about else len(paragraphs)
@@ -240,6 +252,13 @@ class Gallery:
             said += f" {plain(spec.fast.reason)}"
         if self.pictures.outdated(spec.id, self.memory):
             said += " The picture is older than the values below."
+        if any(not numbers.computed for panel in spec.draw.panels for numbers in panel.published):
+            said += " Stars are the paper's numbers."
+        if not spec.measured and spec.claims:
+            said += (
+                " Dotted lines and grey bands are bounds of claims. The words at the right of a panel say how many of its "
+                "claims hold in this run. Curves without a legend entry are grey."
+            )
         yield said
 
     @staticmethod
@@ -261,15 +280,21 @@ class Gallery:
         head = ["claim", "expected", "mean and band", "result", "seeds"]
         rows = [self._row(claim, whole.get(claim.id)) for claim in spec.claims]
         yield "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows])
-        yield "### How they are measured"
-        yield "The [glossary](../glossary.md) explains terms."
-        yield "\n".join(map(self._measured, spec.claims))
         explained = [claim for claim in spec.claims if claim.explanation]
         for title, hold in (("Why it differs", False), ("Notes on claims that hold", True)):
             shown = [c for c in explained if (c.id in whole and whole[c.id].status in HOLDING) == hold]
             if shown:
                 yield f"### {title}"
-                yield "\n".join(f"- {plain(c.paper)} (`{c.id}`). {plain(c.explanation or '')}" for c in shown)
+                yield "\n".join(self._explained(claim, whole.get(claim.id)) for claim in shown)
+        measured = "\n".join(map(self._measured, spec.claims))
+        yield "### How they are measured"
+        yield "The [glossary](../glossary.md) explains terms."
+        yield f"::::{{dropdown}} Expressions and sources\n{measured}\n::::"
+
+    @staticmethod
+    def _explained(claim: Claim, known: Verdict | None) -> str:
+        verdict = "has no verdict yet" if known is None or known.untold else f"**{known.status}**"
+        return f"- *{plain(claim.paper)}* (`{claim.id}`) {verdict}.<br>{plain(claim.explanation or '')}"
 
     @staticmethod
     def _measured(claim: Claim) -> str:

@@ -36,16 +36,6 @@ UNITS = {
     "megabytes": "MB",
 }
 """Units of measures and functions, by the name or by its end after an underscore."""
-COMPUTED = {
-    "mean(rcp.afct) * 10": "s",
-    '(switched(moves, "flow.0") - 150) / 0.1': "RTTs",
-    "group(vcp, 'forward', 24, 120) / 30": "Mb/s",
-    "group(vcp, 'cross.4', 24, 120) / 5": "Mb/s",
-    "group(xcp, 'forward', 24, 120) / 30": "Mb/s",
-    "group(xcp, 'cross.4', 24, 120) / 5": "Mb/s",
-    'isolated(police, "liar")': "of 1 flow",
-}
-"""Units of expressions that compute with a number that has a unit of its own."""
 NOTES = (
     "- *Least*, *largest*, *mean* and *total* are over the points, links, flows or samples of the figure.\n"
     "- A *ratio* is one curve over another, and a *difference* is one curve less another.\n"
@@ -66,8 +56,7 @@ def kind(expr: str) -> str:
 
 def unit(expr: str) -> str:
     """Returns the unit of a claim's value; empty if it has none, or if the expression computes with it."""
-    expr = " ".join(expr.split())
-    return COMPUTED.get(expr) or _unit(ast.parse(expr, mode="eval").body)
+    return _unit(ast.parse(" ".join(expr.split()), mode="eval").body)
 
 
 def origin(expr: str) -> str:

@@ -286,21 +286,26 @@ def styles(spec: FigureSpec, panel: PanelSpec) -> dict[str, int]:
 
 
 def _published(spec: FigureSpec, panel: PanelSpec, curves: Sequence[plot.Curve]) -> list[plot.Curve]:
-    """Returns published values as curves.
+    """Returns published values as curves, in the colour of the curve that they are about, else in black.
 
     Values given as multiples of a curve are multiplied by it, with logarithmic interpolation; NaN beyond its ends.
     """
     names = {run.name: run.label for run in spec.runs} | fct.REFERENCES
     shown = {curve.label: curve for curve in curves}
     marks: list[plot.Curve] = []
-    for number, p in enumerate(panel.published):
+    others = 0  # marks of no curve
+    for p in panel.published:
         x, y = np.array(p.x), np.array(p.y)
         if p.times:
             if names.get(p.times) not in shown:
                 continue  # the short version omits this run
             of = shown[names[p.times]]
             y = y * np.exp(np.interp(np.log(x), np.log(of.x), np.log(of.y), left=np.nan, right=np.nan))
-        marks.append(plot.Curve(p.label, x, y, number, published=not p.computed, computed=p.computed))
+        # "paper, VCP: below 20%" has the colour of the curve "VCP", and "paper: XCP" that of "XCP".
+        about = shown.get(re.sub(r"^(?:paper|thesis)[,:] ", "", p.label).partition(":")[0])
+        style = others if about is None else about.style + 1
+        others += about is None
+        marks.append(plot.Curve(p.label, x, y, style, published=not p.computed, computed=p.computed))
     return marks
 
 

@@ -129,7 +129,10 @@ def ours(verdict: Verdict) -> str:
     if verdict.measured is None:
         return number
     number = apart(verdict, number)
-    words = (kind(verdict.claim.expr), number, unit(verdict.claim.expr), origin(verdict.claim.expr))
+    claim = verdict.claim
+    # A quotient or a difference with a unit of its own is no ratio.
+    what = re.sub(r" ?(ratio|difference)$", "", kind(claim.expr)) if claim.unit else kind(claim.expr)
+    words = (what, number, claim.unit or unit(claim.expr), origin(claim.expr))
     return " ".join(filter(None, words)) + bracket + band
 
 

@@ -244,6 +244,8 @@ class Claim(Table, frozen=True):
     """The origin of the claim, if `source` does not say so."""
     headline: bool = False
     """Whether the claim is one of the paper's main results, which open its page."""
+    unit: str = ""
+    """The unit of the value, if the expression does not show it."""
     result: str = ""
     """Name of the published result, if several claims of the figure share it and their words differ."""
 
