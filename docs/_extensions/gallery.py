@@ -256,8 +256,8 @@ class Gallery:
             said += " Stars are the paper's numbers."
         if not spec.measured and spec.claims:
             said += (
-                " Dotted lines and grey bands are bounds of claims. The words at the right of a panel say how many of its "
-                "claims hold in this run. Curves without a legend entry are grey."
+                " Dotted lines and grey bands are bounds of claims. The words at the right of a panel say how many of "
+                "its claims hold in this run. Curves without a legend entry are grey."
             )
         yield said
 
