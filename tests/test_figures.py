@@ -433,6 +433,7 @@ def test_the_pages_of_results_are_what_is_known() -> None:
         ("(last(rcp.afct_small) - first(rcp.afct_small)) / 1.59", ""),
         ("mean(sack.afct_small / rcp.afct_small)", "mean ratio"),
         ("max(abs(rcp.afct_large / rcp.ps_large - 1))", "largest relative distance"),
+        ("first(a.p99_slowdown) / first(b.p99_slowdown) - 1", "relative difference"),
         ("max(abs(reno.utilization[x <= 10] - 0.55))", "largest distance"),
         ("max(abs(bin_ratios(rcp, 'ps', 1, 1e9) - 1))", "largest relative distance"),
         ("count(vcp.utilization > 0.9) / count(x)", "share of points"),

@@ -38,7 +38,8 @@ UNITS = {
 """Units of measures and functions, by the name or by its end after an underscore."""
 NOTES = (
     "- *Least*, *largest*, *mean* and *total* are over the points, links, flows or samples of the figure.\n"
-    "- A *ratio* is one curve over another, and a *difference* is one curve less another.\n"
+    "- A *ratio* is one curve over another, and a *difference* is one curve less another. A *relative difference* is a "
+    "ratio less 1.\n"
     "- A *distance* is a difference without its sign, from another curve, from the number in the claim, or from "
     "the number after *from*. A *relative distance* is divided by the number in the claim.\n"
     "- A *share of points* is the part of the points at which a condition holds.\n"
@@ -110,6 +111,9 @@ def _kind(node: ast.expr) -> str:
 
 def _combined(node: ast.BinOp) -> str:
     """Returns the kind of a sum, difference, product or quotient."""
+    match node:
+        case ast.BinOp(left=ast.BinOp(op=ast.Div()), op=ast.Sub(), right=ast.Constant(value=1)):
+            return "relative difference"
     if _constant(node.right) or _constant(node.left):
         one = _kind(node.left if _constant(node.right) else node.right)
         # A factor makes something else of a ratio or a difference.
