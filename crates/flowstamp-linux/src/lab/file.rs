@@ -289,8 +289,8 @@ impl Lab {
             && matches!(self.router.law, RouterSpec::Xcp(_))
             && self.flows.iter().any(|flows| !flows.app.is_tcp() && self.law_of(flows).name() == "xcp")
         {
-            let why = "router.share is for XCP over TCP; the router does not stamp XCP over QUIC when it shares the link";
-            return Err(format!("{why}. Leave share out, or use law = \"rcp\""));
+            let why = "router.share is for XCP over TCP, because a router that shares its link does not stamp XCP over QUIC";
+            return Err(format!("{why}; leave share out, or use law = \"rcp\""));
         }
         if self.router.share.is_some()
             && (self.router.place != Where::Bpf || matches!(self.router.law, RouterSpec::None(_)))
