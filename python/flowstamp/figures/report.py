@@ -64,9 +64,10 @@ WORDS = {
         "A *held* load is one where the arrivals of a run add up to the load that the thesis states.",
     ),
     "VCP": (
-        "*The equations alone* and the curve `paper` are equations 6 and 8 without the two limiters, whose numbers are "
-        "missing from the text. The other curves of VCP have the constants of *the authors' code* in ns-2.",
-        "*t_rho* is the interval over which a router measures its load, 200 ms in the paper.",
+        "*The equations alone* and the curve `paper` are equations 6 and 8 without the two limiters, whose numbers our "
+        "copy of the paper lacks. The other curves of VCP have the constants of *the authors' code* in ns-2.",
+        "*t_rho* is the interval over which a router measures its load: 200 ms in the paper, and 500 ms for RTTs above "
+        "800 ms.",
     ),
     "XCP-b": (
         "*802.11b* is Wi-Fi with data rates up to 11 Mb/s. At *scale* 20 they are 20 times as high.",
@@ -279,7 +280,11 @@ class Page:
 
         def number(found: re.Match[str]) -> str:
             value = measured[found[1]].measured
-            return f"{shown_number(100 * value)}%" if found[2] and value is not None else shown_number(value)
+            if value is None:
+                return shown_number(value)
+            # Prose needs fewer digits than the tables below it: 78%, 1.44 times. An index close to 1 keeps its four.
+            digits = 4 if 0.99 < value < 1 else 3
+            return f"{100 * value:.{2 if value < 0.995 else 4}g}%" if found[2] else f"{value:.{digits}g}"
 
         for head, text in overviews()[self.score.law].items():
             told = re.sub(r"\{([^}%]+)(%?)\}", number, text)
