@@ -20,10 +20,12 @@ from sphinx.application import Sphinx
 import flowstamp
 from flowstamp.figures import available, fct, read
 from flowstamp.figures.memory import Form, Memory
+from flowstamp.figures.pictures import bounds, claims_of
 from flowstamp.figures.report import cell, expected, ours, plain, seeds
 from flowstamp.figures.scores import PAPERS, paper_of, scores
 from flowstamp.figures.spec import Claim, FigureSpec
 from flowstamp.figures.verdicts import HOLDING, Verdict
+from flowstamp.style import MOST_ENTRIES
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "gallery"
@@ -252,14 +254,24 @@ class Gallery:
             said += f" {plain(spec.fast.reason)}"
         if self.pictures.outdated(spec.id, self.memory):
             said += " The picture is older than the values below."
+        yield " ".join([said, *self._legend(spec)])
+
+    def _legend(self, spec: FigureSpec) -> Iterator[str]:
+        """Says what stars, lines, bands and words in a picture are, if it has them."""
         if any(not numbers.computed for panel in spec.draw.panels for numbers in panel.published):
-            said += " Stars are the paper's numbers."
-        if not spec.measured and spec.claims:
-            said += (
-                " Dotted lines and grey bands are bounds of claims. The words at the right of a panel say how many of "
-                "its claims hold in this run. Curves without a legend entry are grey."
-            )
-        yield said
+            yield "Stars are the paper's numbers."
+        verdicts = list(self.memory.all_verdicts(spec).values())
+        claims = [claims_of(spec, panel, verdicts) for panel in spec.draw.panels]
+        ends = [end for found in claims for end in bounds(found)]
+        if any(low == high for low, high in ends):
+            yield "Thin dotted lines are bounds of claims."
+        if any(low < high for low, high in ends):
+            yield "Grey bands are bounds of claims."
+        if any(claims):
+            yield "The words at the right of a panel say how many of its claims hold in this run."
+            yield "The table is over all seeds."
+        if any(len(panel.runs or spec.runs) + len(panel.published) > MOST_ENTRIES for panel in spec.draw.panels):
+            yield 'Grey curves share the legend\'s entry "others".'
 
     @staticmethod
     def _alt(spec: FigureSpec) -> str:
@@ -278,7 +290,8 @@ class Gallery:
     def _claims(self, spec: FigureSpec) -> Iterator[str]:
         whole = self.memory.verdicts(spec)
         head = ["claim", "expected", "mean and band", "result", "seeds"]
-        rows = [self._row(claim, whole.get(claim.id)) for claim in spec.claims]
+        always = "one measurement" if spec.measured else "no randomness"
+        rows = [self._row(claim, whole.get(claim.id), always) for claim in spec.claims]
         yield "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows])
         explained = [claim for claim in spec.claims if claim.explanation]
         for title, hold in (("Why it differs", False), ("Notes on claims that hold", True)):
@@ -302,11 +315,12 @@ class Gallery:
         return f"- {plain(claim.paper)} (`{claim.id}`): `{' '.join(claim.expr.split())}`. Source: {source}."
 
     @staticmethod
-    def _row(claim: Claim, known: Verdict | None) -> str:
+    def _row(claim: Claim, known: Verdict | None, always: str) -> str:
+        """Formats a claim. `always` is said of a claim that has no seeds."""
         whose = "" if claim.whose == "paper" else f" *({claim.whose})*"
         told: list[str] = ["not yet run", "", ""]
         if known is not None:
-            told = [ours(known), status(known.status), seeds(known)]
+            told = [ours(known), status(known.status), seeds(known) or always]
         return f"| {' | '.join([cell(claim.paper) + whose, expected(claim), *told])} |"
 
     @staticmethod
