@@ -68,6 +68,8 @@ def test_a_badge_counts_claims(gallery: Any, tmp_path: Path) -> None:
 
     assert badge() == f"all {len(known)} claims hold"
     assert "ours: " not in badge()
+    chance = badge(**{"share-5": [1.6667, 1.6667, 1.6667, 1.6667, 1.9]})
+    assert chance == f"all {len(known)} claims hold, 1 of them on average"
     assert badge(**{first: [1e9]}) == f"{len(known) - 1} claims hold, 1 differs"
     assert badge(**{first: {"seed 1": known[first][0]}}) == f"all {len(known)} claims hold, provisional"
     assert badge(**{first: "invalid"}) == f"{len(known) - 1} claims hold, 1 no verdict"

@@ -168,6 +168,8 @@ class Gallery:
                 told.append(f"{count}{noun} {verb}{'s' if count == 1 else ''}")
         if counts["hold"] == counts.total() > 1:
             told = [f"all {told[0]}"]
+            if average := sum(verdict.status == "holds on average" for verdict in verdicts):
+                told.append(f"{average} of them on average")
         if counts["no verdict"]:
             told.append(f"{counts['no verdict']} no verdict")
         if any(verdict.provisional for verdict in verdicts):
