@@ -154,7 +154,7 @@ def told() -> Iterator[tuple[str, str]]:
 
 
 def test_every_difference_names_a_command() -> None:
-    """`test_figures.py` checks that explanations are short."""
+    """`test_results_pages.py` checks that explanations are short."""
     memory = Memory.beside(available())
     differing = [
         (spec.id, verdict.claim)

@@ -75,6 +75,26 @@ def test_a_badge_counts_claims(gallery: Any, tmp_path: Path) -> None:
     assert badge(**{first: "invalid"}) == f"{len(known) - 1} claims hold, 1 no verdict"
 
 
+def test_a_badge_tells_the_papers_claims_from_ours(gallery: Any) -> None:
+    made = gallery.Gallery()
+    verdicts = made.memory.all_verdicts(SPECS["X6"]).values()
+    papers = [verdict for verdict in verdicts if verdict.claim.whose == "paper"]
+    assert 0 < len(papers) < len(verdicts)
+    held = [sum(v.status in HOLDING for v in group) for group in (papers, [v for v in verdicts if v not in papers])]
+    told = f"paper: {held[0]} of {len(papers)} hold, ours: {held[1]} of {len(verdicts) - len(papers)} hold"
+    assert f">{told}<" in made.badge(SPECS["X6"])[1]
+
+
+def test_a_page_explains_the_marks_that_its_picture_has(gallery: Any) -> None:
+    made = gallery.Gallery()
+    marks = ("Stars are", "dotted lines are", "Grey bands are", "Grey curves share")
+    has = {"X10": (False, True, False, False), "X12": (True, False, False, False), "V3": (True, True, False, True)}
+    has["P12"] = (True, True, True, False)
+    for name, expected in has.items():
+        text = " ".join(made._legend(SPECS[name]))
+        assert tuple(mark in text for mark in marks) == expected, name
+
+
 def test_pictures_are_stored_with_their_version_and_become_outdated(
     gallery: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

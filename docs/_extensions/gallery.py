@@ -161,11 +161,17 @@ class Gallery:
         """Says in a word and in a badge how many claims of a figure hold."""
         verdicts = self.memory.all_verdicts(spec).values()
         counts = Counter("no verdict" if v.untold else "hold" if v.status in HOLDING else "differ" for v in verdicts)
+        papers, others = ([v for v in verdicts if (v.claim.whose == "paper") == own] for own in (True, False))
         told = []
-        for verb in ("hold", "differ"):
-            if count := counts[verb]:
-                noun = "" if told else " claim" if count == 1 else " claims"
-                told.append(f"{count}{noun} {verb}{'s' if count == 1 else ''}")
+        if papers and others and counts["differ"]:
+            # The paper's results and our variants of them stand apart.
+            for whose, group in (("paper", papers), ("ours", others)):
+                told.append(f"{whose}: {sum(v.status in HOLDING for v in group)} of {len(group)} hold")
+        else:
+            for verb in ("hold", "differ"):
+                if count := counts[verb]:
+                    noun = "" if told else " claim" if count == 1 else " claims"
+                    told.append(f"{count}{noun} {verb}{'s' if count == 1 else ''}")
         if counts["hold"] == counts.total() > 1:
             told = [f"all {told[0]}"]
             if average := sum(verdict.status == "holds on average" for verdict in verdicts):
@@ -174,13 +180,6 @@ class Gallery:
             told.append(f"{counts['no verdict']} no verdict")
         if any(verdict.provisional for verdict in verdicts):
             told.append("provisional")
-        papers = [v for v in verdicts if v.claim.whose == "paper"]
-        if 0 < len(papers) < len(verdicts) and counts["differ"]:
-            # The paper's results and our variants of them stand apart.
-            told[: bool(counts["hold"]) + 1] = [
-                f"{whose}: {sum(v.status in HOLDING for v in group)} of {len(group)} hold"
-                for whose, group in (("paper", papers), ("ours", [v for v in verdicts if v not in papers]))
-            ]
         word = "differs" if counts["differ"] else "holds" if counts["hold"] else "skipped"
         return word, f'<span class="badge {word}">{", ".join(told)}</span>'
 
@@ -308,6 +307,7 @@ class Gallery:
 
     @staticmethod
     def _explained(claim: Claim, known: Verdict | None) -> str:
+        """Quotes a claim, which may be false, before its verdict and its explanation."""
         verdict = "has no verdict yet" if known is None or known.untold else f"**{known.status}**"
         return f"- *{plain(claim.paper)}* (`{claim.id}`) {verdict}.<br>{plain(claim.explanation or '')}"
 

@@ -137,6 +137,14 @@ def ours(verdict: Verdict) -> str:
     return " ".join(filter(None, words)) + bracket + band
 
 
+def in_prose(value: float | None, *, percent: bool) -> str:
+    """Formats a value with fewer digits than tables have, such as 78% or 1.44. A share close to 1 keeps four."""
+    if value is None:
+        return shown_number(value)
+    close = 0.99 < value < 1
+    return f"{100 * value:.{4 if close else 2}g}%" if percent else f"{value:.{4 if close else 3}g}"
+
+
 def apart(verdict: Verdict, number: str) -> str:
     """Formats a mean that misses a bound by less than its digits show with as many digits as tell them apart."""
     bound = re.search(r"-?[\d.]+(?:e-?\d+)?", verdict.claim.bound.expected)
@@ -279,12 +287,7 @@ class Page:
         measured = {f"{spec.id}:{one.claim.id}": one for spec, one in self.verdicts}
 
         def number(found: re.Match[str]) -> str:
-            value = measured[found[1]].measured
-            if value is None:
-                return shown_number(value)
-            # Prose needs fewer digits than the tables below it: 78%, 1.44 times. An index close to 1 keeps its four.
-            digits = 4 if 0.99 < value < 1 else 3
-            return f"{100 * value:.{2 if value < 0.995 else 4}g}%" if found[2] else f"{value:.{digits}g}"
+            return in_prose(measured[found[1]].measured, percent=bool(found[2]))
 
         for head, text in overviews()[self.score.law].items():
             told = re.sub(r"\{([^}%]+)(%?)\}", number, text)
