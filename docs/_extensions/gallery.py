@@ -229,7 +229,7 @@ class Gallery:
 
     @staticmethod
     def _notes(spec: FigureSpec, paragraphs: Sequence[str]) -> Iterator[str]:
-        """Yields general paragraphs, then those of single claims: from the first that begins with an id."""
+        """Yields the general paragraphs, then those about single claims, from the first with a claim's id."""
         ids = {claim.id for claim in spec.claims}
         about = [match is not None and match[1] in ids for match in (re.match(r"`([^`]+)`", p) for p in paragraphs)]
         first = about.index(True) if True in about else len(paragraphs)

@@ -111,7 +111,7 @@ class Stack:
 
 
 SHORT_WORD = 9
-"""Characters of a word that looks lost in a line of its own."""
+"""Most characters of a word that may not be alone in the last line of a title."""
 
 
 def title_lines(title: str) -> list[str]:

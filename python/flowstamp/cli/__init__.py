@@ -114,7 +114,7 @@ NUMBERS = (
     (r"is not in the range x>=(\S+)", r"is too small; use at least \1"),
     (r"is not in the range (\S+)<=x<=(\S+)", r"is out of range; use \1 to \2"),
 )
-"""Typer's words about a number, and plainer ones."""
+"""Patterns of typer's messages about numbers, each with a plainer message."""
 
 
 def _usage(message: str, command: str) -> str:

@@ -30,7 +30,7 @@ ALSO = {
     "buffer_share": "mean_queue_packets|mean_queue_ms",
     "flow_mbps": "jain",
 }
-"""Measures by which claims refer to what a panel of this measure shows, too."""
+"""For the measure of a panel, further measures in claims that the panel shows as well."""
 
 
 def draw(given: Given) -> Any:

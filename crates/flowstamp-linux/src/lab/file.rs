@@ -111,8 +111,8 @@ pub struct Router {
     /// Where the law runs.
     #[serde(rename = "where")]
     pub place: Where,
-    /// How the link is shared with other traffic. Default: the law treats all traffic as its own. Flows of XCP over QUIC are
-    /// refused beside it, because they would be other traffic.
+    /// How the link is shared with other traffic. Default: the law treats all traffic as its own. A lab that sets it cannot have
+    /// flows of XCP over QUIC, because the router would count them as other traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
     /// Settings of `router police`, as for a simulated link. Default: no police.

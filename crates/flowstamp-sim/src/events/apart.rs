@@ -65,7 +65,7 @@ pub(super) struct Apart {
     mine: Range<usize>,
 }
 
-/// Stands for the part at the end of a link whose arrivals rounds find without events.
+/// Marks a link that needs no events for its arrivals, because rounds find them without.
 const NOBODY: u8 = u8::MAX;
 /// Maximum number of parts.
 pub const MOST_PARTS: usize = NOBODY as usize;

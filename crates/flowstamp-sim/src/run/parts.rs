@@ -45,8 +45,8 @@ impl Divided {
             let name = &network.groups[arrival.group as usize].name;
             let links = network.links.len();
             let message = format!(
-                "is {threads}, but the flows of {name:?} arrive during the run, which several threads support only from \
-                 {MANY_LINKS} router links on. This network has {links}; leave --threads out"
+                "is {threads}, but the flows of {name:?} arrive during the run. With fewer than {MANY_LINKS} router links that needs \
+                 one thread, and this network has {links}; leave --threads out"
             );
             return Err(ScenarioError::new("threads", message));
         }
@@ -142,7 +142,7 @@ pub struct Balance {
 /// The packets from one part to another: those of even and of odd windows, so that one barrier for each window suffices.
 type Mail = [Mutex<Vec<Moved>>; 2];
 
-/// Slots of the flows that have ended on a thread, with times, for even and for odd windows.
+/// The flows that have ended on a thread: when, and in which slot. One list is for even windows, one for odd.
 type Ended = [Mutex<Vec<(Time, u32)>>; 2];
 
 /// State that parts share.
@@ -150,7 +150,7 @@ struct Shared {
     barrier: Barrier,
     /// From each part to each.
     mail: Vec<Mail>,
-    /// From each thread to all others.
+    /// For each thread, its ended flows, which all other threads read.
     ended: Vec<Ended>,
     /// The next event of any part, in picoseconds, after windows 3n, 3n + 1 and 3n + 2.
     next: [AtomicU64; 3],

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Fewest events of a part in its turn, on average. With few, turns cost more than they save.
 const FEWEST: u64 = 16;
-/// Rounds between two checks of [`FEWEST`]. There are many, because a run begins with few flows.
+/// Number of rounds between two checks that parts have [`FEWEST`] events. It is large, because a run begins with few flows.
 const ROUNDS_PER_LOOK: u64 = 1024;
 /// Longest round, so that a time within it has 36 bits.
 const LONGEST: Time = Time::from_millis(60);
@@ -36,7 +36,7 @@ pub(super) struct InTurn {
     parts: Parts,
     /// Fewest events of a part in its turn, on average. With fewer, the network goes on as a whole.
     fewest: u64,
-    /// Rounds between two checks of `fewest`.
+    /// Number of rounds between two checks that parts have `fewest` events.
     every: u64,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Rounds {
     /// Rounds since the last check of the number of events, and events before it.
     rounds: u64,
     looked: u64,
-    /// Events so far that concern all parts, and one for each plan whose arrivals have stopped.
+    /// Number of events so far that concern all parts, plus one for each plan whose arrivals have stopped.
     pub common: u64,
 }
 
